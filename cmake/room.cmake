@@ -1,0 +1,23 @@
+# ptxb_room(NAME base SOURCES a.cc ... DEPS base model LIBRARIES fmt ... TESTS a_test.cc ... TEST_DEPS ...)
+# makes the library ptxb_<name> and, when TESTS is given, the test program <name>_test (one a room).
+include(GoogleTest)
+function(ptxb_room)
+  cmake_parse_arguments(R "" "NAME" "SOURCES;DEPS;LIBRARIES;TESTS;TEST_DEPS" ${ARGN})
+  add_library(ptxb_${R_NAME} STATIC ${R_SOURCES})
+  target_link_libraries(ptxb_${R_NAME} PUBLIC ptxb_flags)
+  foreach(dep ${R_DEPS})
+    target_link_libraries(ptxb_${R_NAME} PUBLIC ptxb_${dep})
+  endforeach()
+  target_link_libraries(ptxb_${R_NAME} PRIVATE ${R_LIBRARIES})
+  if(R_TESTS AND BUILD_TESTING)
+    add_executable(${R_NAME}_test ${R_TESTS})
+    target_link_libraries(${R_NAME}_test PRIVATE ptxb_${R_NAME} GTest::gtest GTest::gtest_main)
+    foreach(dep ${R_TEST_DEPS})
+      target_link_libraries(${R_NAME}_test PRIVATE ptxb_${dep})
+    endforeach()
+    target_compile_definitions(${R_NAME}_test PRIVATE PTXB_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                               PTXB_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    gtest_discover_tests(${R_NAME}_test TEST_PREFIX "${R_NAME}/" DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
