@@ -29,6 +29,13 @@ struct Options {
   uint64_t instruction_budget = 4'000'000'000; // warp instructions of the whole run
   double wall_budget_s = 60;
   uint32_t finding_limit = 64;                 // distinct findings kept
+  // Matrix instructions of this family (arch/families.h) leave their accumulator unchanged: shows whether their results reach
+  // the outputs. "" for none.
+  std::string neutralised_family;
+  // Check and Fuzz: at most this many blocks (clusters) of each launch run: the first, the last and seeded others; 0 runs all.
+  // Cooperative launches always run whole. The caller ran the whole plan on this Memory before, so that results of
+  // blocks left out are there; a sampled run that spins on them ends with Budget.
+  uint32_t block_limit = 0;
 };
 
 struct Report {
@@ -39,6 +46,7 @@ struct Report {
   bool counts_exact = true;        // false: a polling loop made counts schedule-dependent
   uint64_t warp_instructions = 0;
   double seconds = 0;
+  std::string coverage;              // "all blocks" or "24 of 56 blocks"
   std::vector<std::string> printed;  // device printf lines (bounded); evidence only
 };
 

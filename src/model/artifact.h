@@ -33,6 +33,8 @@ struct KernelParam {
   uint32_t offset_bytes = 0, size_bytes = 0;
 };
 
+std::string_view name(Diagnostic::Severity severity);
+
 // What ptxas and the PTX say of one kernel.
 struct KernelInfo {
   std::string name;  // mangled

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,15 @@ inline constexpr uint64_t kWindowEnd = 0x2800'0000'0000;
 // address = begin_of_mapping + (round_up(size, 2 MiB) - round_up(size, 256)); the next 2 MiB stay unmapped.
 inline constexpr uint64_t kMappingBytes = 2u << 20;
 inline constexpr uint64_t kBufferAlignment = 256;
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+// Bytes of the mapping that holds a buffer of this size (an empty buffer has one too).
+constexpr uint64_t mapping_bytes(uint64_t size_bytes) { return round_up(size_bytes ? size_bytes : 1, kMappingBytes); }
+constexpr uint64_t placed_address(uint64_t mapping_begin, uint64_t size_bytes) {
+  return mapping_begin + mapping_bytes(size_bytes) - round_up(size_bytes ? size_bytes : 1, kBufferAlignment);
+}
+constexpr uint64_t mapping_begin(uint64_t address, uint64_t size_bytes) {
+  return round_up(address + (size_bytes ? size_bytes : 1), kBufferAlignment) - mapping_bytes(size_bytes);
+}
 
 enum class BufferRole { Input, Output, Scratch };
 
@@ -34,8 +44,9 @@ struct PlanBuffer {
   uint64_t address = 0, size_bytes = 0;
 };
 
-// A module-scope variable whose address the host took: it lies inside the module, so replayers relocate it to `address`.
-// The recorder hands out window addresses for symbols too; a kernel never sees them unless the host passed them on.
+// A module-scope variable whose address the host took. The recorder hands out window addresses for symbols too; the
+// variable itself lies where the replayer's module loader put it. Replayers therefore translate [address, address +
+// size_bytes) in operations' addresses, tensor maps and in pointers that kernels receive (docs/formats.md, "Symbols").
 struct PlanSymbol {
   uint32_t module = 0;
   std::string name;
@@ -95,6 +106,18 @@ struct PlanOperation {
   PlanAction action;
 };
 
+// What a plan may hold; more is refused by the recorder (launch_unsupported) and by the reader (BadInput).
+struct PlanLimits {
+  static constexpr size_t kOperations = 16384;  // of setup and steady each
+  static constexpr size_t kBuffers = 4096, kSymbols = 4096, kModules = 64, kTensorMaps = 16384, kKernels = 4096;
+  static constexpr size_t kParamBytes = 32764;  // CUDA's own limit since 12.1
+  static constexpr size_t kWriteBytes = 1u << 20, kWriteBytesTotal = 64u << 20;
+  static constexpr size_t kModuleBytes = 64u << 20;
+  static constexpr size_t kAfter = 1024;
+  static constexpr size_t kNameBytes = 4096;
+  static constexpr uint32_t kStreams = 4096;
+};
+
 struct LaunchPlan {
   static constexpr int kVersion = 1;
   std::string arch;             // "sm_90a"
@@ -116,10 +139,17 @@ Result<LaunchPlan> plan_from_json(const Json& json, std::string_view name);
 // Sense: addresses inside the window and inside a buffer or symbol, sizes bounded, kernels known, grid and block within the
 // architecture-independent limits (x <= 2^31-1, block <= 1024 ...), `after` acyclic. Error: BadInput naming the operation.
 Result<void> validate(const LaunchPlan& plan);
-// Folder form: plan.json, module<i>.ptx, module<i>.cubin.
+// Folder form: plan.json, module<i>.ptx, module<i>.cubin. Reading checks the modules' digests and validates.
 Result<void> write_plan(const LaunchPlan& plan, const std::string& folder);
 Result<LaunchPlan> read_plan(const std::string& folder);
+// Identity of everything that is executed: the JSON with the digests of the module bytes.
 std::string sha256(const LaunchPlan& plan);
+// Bytes of parameters that a kernel takes, by its layout.
+uint32_t param_bytes(const KernelInfo& kernel);
+// Positions of tensor-map images in bytes that start at `address` (their alignment counts). 0 for parameter blocks.
+std::vector<size_t> tensor_map_images(std::span<const uint8_t> bytes, uint64_t address);
+// REQUIRES: an image at `position`.
+uint32_t tensor_map_index(std::span<const uint8_t> bytes, size_t position);
 // SHA-independent one-screen text for `ptxbench plan show`.
 std::string show(const LaunchPlan& plan);
 

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/climb.h"
+
+#include <algorithm>
+
+#include "arch/families.h"
+#include "base/clock.h"
+#include "task/work.h"
+
+namespace ptxb {
+
+namespace {
+
+// Emulation stays a small part of an evaluation: neighbours are skipped, with a reason, once this much was spent.
+constexpr double kEmulationBudget_s = 6;
+constexpr double kRunBudget_s = 120;
+
+Result<Recorded> plan_at(Climb& climb, const Task& task) {
+  std::string shape = shape_text(task);
+  auto found = climb.plans.find(shape);
+  if (found != climb.plans.end()) return Recorded(found->second);
+  double begin = now_s();
+  PTXB_TRY(Recorded recorded, climb.record(task));
+  climb.evaluation.cost.record_s += now_s() - begin;
+  if (auto* plan = std::get_if<LaunchPlan>(&recorded)) climb.plans.emplace(shape, *plan);
+  return recorded;
+}
+
+Result<RunOutcome> run_on(Climb& climb, Backend& backend, const Task& task, const LaunchPlan& plan, const RunSpec& spec) {
+  double begin = now_s();
+  PTXB_TRY(RunOutcome outcome, backend.run(task, plan, spec));
+  double spent = now_s() - begin;
+  (backend.name() == "emu" ? climb.evaluation.cost.emulate_s : climb.evaluation.cost.gpu_s) +=
+      backend.name() == "emu" ? spent : outcome.seconds;
+  return outcome;
+}
+
+void absorb(CorrectGate& gate, const std::vector<Comparison>& comparisons) {
+  bool first = gate.comparisons.empty();
+  for (const Comparison& c : comparisons) {
+    gate.max_abs_error = std::max(gate.max_abs_error, c.max_abs_error);
+    gate.max_rel_error = std::max(gate.max_rel_error, c.max_rel_error);
+    gate.matched_ratio = first ? c.matched_ratio : std::min(gate.matched_ratio, c.matched_ratio);
+    gate.normalised_error = std::max(gate.normalised_error, c.normalised_error);
+    if (!c.passed && gate.diagnosis.empty()) gate.diagnosis = c.output + ": " + c.diagnosis;
+    gate.comparisons.push_back(c);
+    first = false;
+  }
+}
+
+bool emulates(const Climb& climb) { return climb.harness.backend->name() == "emu"; }
+
+std::string launch_summary(const LaunchPlan& plan) {
+  size_t kernels = 0, others = 0;
+  for (const PlanOperation& operation : plan.steady) {
+    (std::holds_alternative<KernelLaunch>(operation.action) ? kernels : others)++;
+  }
+  std::string text = std::to_string(kernels) + (kernels == 1 ? " kernel launch" : " kernel launches");
+  if (others) text += ", " + std::to_string(others) + (others == 1 ? " other operation" : " other operations");
+  if (!plan.setup.empty()) text += ", first call differs";
+  return text;
+}
+
+}  // namespace
+
+void settle(Climb& climb, Judgement judgement) {
+  if (climb.settled) return;
+  climb.settled = true;
+  climb.evaluation.verdict = judgement.verdict;
+  climb.evaluation.cause = std::move(judgement.cause);
+  climb.evaluation.hint = std::move(judgement.hint);
+}
+
+std::vector<InputSpec> input_specs(const Task& task, Profile profile, uint64_t seed) {
+  std::vector<InputSpec> specs;
+  for (Distribution distribution : distributions(task)) {
+    if (profile == Profile::Quick && specs.size() == 2) break;
+    specs.push_back({seed + specs.size(), distribution});
+  }
+  // At least three seeds in a strict evaluation, also where a task knows fewer distributions.
+  while (profile == Profile::Strict && specs.size() < 3) {
+    specs.push_back({seed + specs.size(), specs.empty() ? Distribution::Normal : specs.front().distribution});
+  }
+  return specs;
+}
+
+Result<void> step_launch(Climb& climb) {
+  if (climb.settled) return {};
+  const Task& asked = climb.request.task;
+  climb.decided_at = asked;
+  if (work_of(asked).matrix_flops > climb.harness.backend->flops_limit()) {
+    PTXB_TRY(climb.decided_at, at_axes(*climb.request.dataset, asked, asked.definition.emulator_axes));
+    climb.substituted = true;
+  }
+  climb.harness.progress("recording " + shape_text(climb.decided_at));
+  PTXB_TRY(Recorded recorded, plan_at(climb, climb.decided_at));
+  Gate& gate = climb.evaluation.launch;
+  if (auto* judgement = std::get_if<Judgement>(&recorded)) {
+    gate.status = GateStatus::Failed;
+    gate.reason = judgement->cause;
+    settle(climb, std::move(*judgement));
+    return {};
+  }
+  climb.plan = std::get<LaunchPlan>(std::move(recorded));
+  climb.evaluation.provenance.plan_sha256 = sha256(*climb.plan);
+  gate.status = GateStatus::Passed;
+  gate.reason = launch_summary(*climb.plan);
+  return {};
+}
+
+Result<void> step_values(Climb& climb) {
+  if (climb.settled) return {};
+  CorrectGate& gate = climb.evaluation.correct;
+  std::string shape = shape_text(climb.decided_at);
+  gate.shapes.push_back(climb.substituted ? shape + " (the emulator's shape; " + shape_text(climb.request.task) + " was not run)"
+                                          : shape);
+  gate.status = GateStatus::Passed;
+  for (InputSpec spec : input_specs(climb.decided_at, climb.request.profile, climb.request.seed)) {
+    climb.harness.progress("running " + shape + ", " + std::string(name(spec.distribution)) + " inputs");
+    PTXB_TRY(RunOutcome outcome, run_on(climb, *climb.harness.backend, climb.decided_at, *climb.plan,
+                                        {.inputs = spec, .wall_budget_s = kRunBudget_s}));
+    climb.evaluation.provenance.seeds.push_back(spec.seed);
+    absorb(gate, outcome.comparisons);
+    auto judgement = judge_run(outcome);
+    if (judgement) {
+      // Nothing can be said about the values of a kernel that did not end.
+      bool refused = judgement->verdict == Verdict::EmulatorUnsupported;
+      gate.status = refused ? GateStatus::NotVerified : GateStatus::Failed;
+      gate.reason = judgement->cause;
+      climb.evaluation.check.findings = outcome.findings;
+      climb.evaluation.check.shape = shape;
+      if (!outcome.findings.empty()) climb.evaluation.check.status = GateStatus::Failed;
+    } else {
+      judgement = judge_values(outcome);
+      if (judgement) gate.status = GateStatus::Failed;
+    }
+    if (!climb.values) climb.values = std::move(outcome);
+    if (!judgement) continue;
+    bool ran = stage_of(judgement->verdict) == Stage::Correct;
+    gate.reason = judgement->cause;
+    // A race may be the reason for wrong values: the ladder has it first, so ask before settling.
+    if (ran) PTXB_CHECK_OK(step_hazards(climb));
+    settle(climb, std::move(*judgement));
+    return {};
+  }
+  return {};
+}
+
+Result<void> step_hazards(Climb& climb) {
+  CheckGate& gate = climb.evaluation.check;
+  if (climb.settled || gate.status != GateStatus::Skipped) return {};
+  Backend* emulator = climb.harness.emulator;
+  Task where = climb.decided_at;
+  if (!emulates(climb) && work_of(where).matrix_flops > emulator->flops_limit()) {
+    PTXB_TRY(where, at_axes(*climb.request.dataset, where, where.definition.emulator_axes));
+  }
+  bool same_shape = shape_text(where) == shape_text(climb.decided_at);
+  gate.shape = shape_text(where);
+  auto not_applicable = [&](std::string reason) {
+    gate.status = GateStatus::NotVerified;
+    gate.reason = std::move(reason);
+  };
+  PTXB_TRY(Recorded recorded, plan_at(climb, where));
+  if (auto* judgement = std::get_if<Judgement>(&recorded)) {
+    not_applicable("no plan at " + gate.shape + ": " + judgement->cause);
+    return {};
+  }
+  const LaunchPlan& plan = std::get<LaunchPlan>(recorded);
+  InputSpec inputs = input_specs(where, Profile::Quick, climb.request.seed).front();
+  if (!emulates(climb)) {
+    // The values at the small shape say whether the kernel supports it at all.
+    climb.harness.progress("emulating " + gate.shape);
+    PTXB_TRY(climb.small_values, run_on(climb, *emulator, where, plan, {.inputs = inputs, .wall_budget_s = kRunBudget_s}));
+    auto judgement = judge_run(*climb.small_values);
+    if (!judgement) judgement = judge_values(*climb.small_values);
+    if (judgement && !same_shape) {
+      not_applicable("not right at the emulator's shape " + gate.shape + ": " + judgement->cause);
+      return {};
+    }
+  }
+  climb.harness.progress("looking for races at " + gate.shape);
+  PTXB_TRY(RunOutcome outcome, run_on(climb, *emulator, where, plan,
+                                      {.inputs = inputs, .depth = RunDepth::Hazards, .wall_budget_s = kRunBudget_s}));
+  gate.findings = std::move(outcome.findings);
+  gate.shape += ", " + (outcome.coverage.empty() ? std::string("all blocks") : outcome.coverage);
+  if (outcome.status == RunStatus::Unsupported || (outcome.status == RunStatus::Budget && gate.findings.empty())) {
+    not_applicable("the emulator gave up: " + outcome.cause);
+    return {};
+  }
+  auto judgement = judge_findings(gate.findings);
+  if (!judgement && outcome.status != RunStatus::Completed) judgement = judge_run(outcome);
+  gate.status = judgement ? GateStatus::Failed : GateStatus::Passed;
+  if (judgement) {
+    gate.reason = judgement->cause;
+    settle(climb, std::move(*judgement));
+  }
+  return {};
+}
+
+Result<void> step_neighbours(Climb& climb) {
+  CorrectGate& gate = climb.evaluation.generalises;
+  if (climb.settled) return {};
+  if (climb.request.profile == Profile::Quick) {
+    gate.reason = "quick profile";
+    return {};
+  }
+  for (const Task& neighbour : neighbours(*climb.request.dataset, climb.decided_at)) {
+    std::string shape = shape_text(neighbour);
+    if (shape == shape_text(climb.decided_at)) continue;
+    if (work_of(neighbour).matrix_flops > climb.harness.backend->flops_limit()) continue;
+    if (emulates(climb) && climb.evaluation.cost.emulate_s > kEmulationBudget_s) {
+      if (gate.shapes.empty()) gate.reason = "the emulation budget was spent on the asked shape";
+      return {};
+    }
+    climb.harness.progress("running the neighbour shape " + shape);
+    PTXB_TRY(Recorded recorded, plan_at(climb, neighbour));
+    std::optional<Judgement> judgement;
+    if (auto* none = std::get_if<Judgement>(&recorded)) {
+      judgement = std::move(*none);
+    } else {
+      InputSpec spec = input_specs(neighbour, Profile::Quick, climb.request.seed + 16).front();
+      PTXB_TRY(RunOutcome outcome, run_on(climb, *climb.harness.backend, neighbour, std::get<LaunchPlan>(recorded),
+                                          {.inputs = spec, .wall_budget_s = kRunBudget_s}));
+      absorb(gate, outcome.comparisons);
+      judgement = judge_run(outcome);
+      if (!judgement) judgement = judge_values(outcome);
+    }
+    gate.shapes.push_back(shape + (judgement ? " (failed)" : ""));
+    if (!judgement) {
+      if (gate.status == GateStatus::Skipped) gate.status = GateStatus::Passed;
+      continue;
+    }
+    // Reported, not decisive: the asked workloads decide `correct`.
+    gate.status = GateStatus::Failed;
+    if (gate.reason.empty()) gate.reason = shape + ": " + judgement->cause;
+  }
+  if (gate.status == GateStatus::Skipped && gate.reason.empty()) gate.reason = "the definition names no neighbour shapes";
+  return {};
+}
+
+namespace {
+
+Result<TargetQuestion> target_question(const Climb& climb) {
+  TargetQuestion question;
+  question.work = work_of(climb.decided_at);
+  for (const TargetPolicy& policy : climb.decided_at.definition.targets) {
+    if (policy.arch != climb.request.arch) continue;
+    question.required = policy.required;
+    question.minimum_share = policy.minimum_share;
+  }
+  if (climb.request.required_families) question.required = *climb.request.required_families;
+  const std::vector<TensorSpec>& inputs = climb.decided_at.definition.inputs;
+  if (!inputs.empty() && inputs.front().dtype == DType::BF16) question.operand_type = ".bf16";
+  if (!inputs.empty() && inputs.front().dtype == DType::F16) question.operand_type = ".f16";
+  for (const std::string& family : question.required) {
+    if (!arch::find_family(family)) return bad_input("no instruction family named " + family);
+  }
+  return question;
+}
+
+}  // namespace
+
+Result<void> step_target(Climb& climb) {
+  TargetGate& gate = climb.evaluation.target;
+  if (climb.settled) return {};
+  PTXB_TRY(TargetQuestion question, target_question(climb));
+  std::vector<OpcodeCount> counts;
+  if (emulates(climb)) {
+    counts = climb.values->counts;
+    gate.means = "emulator: executed PTX instructions";
+  } else {
+    climb.harness.progress("counting executed instructions");
+    auto counted_on_gpu = climb.harness.backend->count(climb.decided_at, *climb.plan);
+    if (!counted_on_gpu) {
+      gate.status = GateStatus::NotVerified;
+      gate.reason = counted_on_gpu.error().message;
+      if (!question.required.empty()) {
+        settle(climb, {Verdict::TargetNotVerified, "executed instructions could not be counted: " + gate.reason,
+                       "nothing is said about the candidate's instructions"});
+      }
+      return {};
+    }
+    counts = *std::move(counted_on_gpu);
+    gate.means = "GPU: executed SASS instructions";
+  }
+  gate.opcodes = counts;
+  auto judgement = judge_target(question, counts, gate);
+  if (question.required.empty()) {
+    gate.status = GateStatus::Skipped;
+    gate.reason = "no instruction family was asked for";
+    return {};
+  }
+  for (const std::string& family : question.required) {
+    if (judgement || !emulates(climb) || !arch::find_family(family)->matrix) continue;
+    climb.harness.progress("withholding the results of " + family);
+    InputSpec first = input_specs(climb.decided_at, climb.request.profile, climb.request.seed).front();
+    PTXB_TRY(RunOutcome withheld, run_on(climb, *climb.harness.backend, climb.decided_at, *climb.plan,
+                                         {.inputs = first, .neutralised_family = family, .wall_budget_s = kRunBudget_s}));
+    if (withheld.status == RunStatus::Completed && withheld.output_digest == climb.values->output_digest) {
+      judgement = target_results_unused(family, gate);
+    }
+  }
+  gate.status = judgement ? GateStatus::Failed : GateStatus::Passed;
+  if (judgement) {
+    gate.reason = judgement->cause;
+    settle(climb, std::move(*judgement));
+  }
+  return {};
+}
+
+Result<void> step_speed(Climb& climb) {
+  SpeedGate& gate = climb.evaluation.speed;
+  // A correct kernel without the target instructions has a speed worth knowing; a wrong one has none.
+  bool worth = !climb.settled || stage_of(climb.evaluation.verdict) == Stage::Target;
+  if (!worth) {
+    gate.reason = "only kernels that are right are timed";
+    return {};
+  }
+  climb.harness.progress("timing");
+  PTXB_TRY(SpeedOutcome outcome, climb.harness.backend->time(climb.decided_at, *climb.plan));
+  gate = std::move(outcome.gate);
+  if (!outcome.implausible.empty()) {
+    gate.status = GateStatus::Failed;
+    settle(climb, {Verdict::ImplausibleSpeed, outcome.implausible, "the work cannot have been done in this time"});
+  }
+  return {};
+}
+
+}  // namespace ptxb
