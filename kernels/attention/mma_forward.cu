@@ -28,6 +28,7 @@ constexpr uint32_t kQueryBytes = kRows * kRowBytes, kTileBytes = kKeys * kRowByt
 constexpr uint32_t kStageBytes = 2 * kTileBytes;  // K then V
 constexpr uint32_t kSharedBytes = kQueryBytes + 2 * kStageBytes;
 constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+constexpr float kScale = 0.08838834764831845f * kLog2E;  // 1 / sqrt(kDim), scores in units of log2
 
 // Copies 16 bytes, of which the first `valid_bytes` come from memory; the rest are zeros.
 __device__ __forceinline__ void copy_async(uint32_t shared, const void* global, int valid_bytes) {
@@ -177,7 +178,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   // This thread's rows: warp_row + lane / 4 + 8 * (0..3), as [m16 block][upper or lower half].
   const uint32_t warp_row = warp * 32;
   const int first_row = row0 + static_cast<int>(warp_row + lane / 4);
-  const float scale = rsqrtf(static_cast<float>(kDim)) * kLog2E;  // scores in units of log2
   float o[kBlocksM][kBlocksO][4] = {};
   float maximum[kBlocksM][2], sum[kBlocksM][2];
 #pragma unroll
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
         // Key 0 is seen by every row, so that the maximum is finite from the first step on.
-        const float renewed = fmaxf(maximum[i][half], largest * scale);
+        const float renewed = fmaxf(maximum[i][half], largest * kScale);
         const float rescale = exp2_approximate(maximum[i][half] - renewed);
         maximum[i][half] = renewed;
         float added = 0;
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         for (int j = 0; j < kBlocksS; ++j) {
 #pragma unroll
           for (int e = half * 2; e < half * 2 + 2; ++e) {
-            score[i][j][e] = exp2_approximate(fmaf(score[i][j][e], scale, -renewed));
+            score[i][j][e] = exp2_approximate(fmaf(score[i][j][e], kScale, -renewed));
             added += score[i][j][e];
           }
         }

@@ -23,6 +23,7 @@ constexpr int kRows = 32;  // query rows per CTA
 constexpr int kKeys = 32;  // keys per shared-memory tile
 constexpr int kChunk = 8;  // scores between two rescalings
 constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+constexpr float kScale = 0.08838834764831845f * kLog2E;  // 1 / sqrt(kDim), scores in units of log2
 
 // A thread owns the dimensions 16 * i + 4 * part .. + 3: the four threads of a row read 64
 // adjacent bytes, so that a warp's shared-memory reads are broadcasts without conflicts.
@@ -53,8 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   const int part = static_cast<int>(threadIdx.x) % 4;
   const int64_t row0 = static_cast<int64_t>(blockIdx.x) * kRows;
   const int64_t row = row0 + threadIdx.x / 4;
-  const int64_t head = static_cast<int64_t>(blockIdx.y) * S;      // first row of this (batch, head)
-  const float scale = rsqrtf(static_cast<float>(kDim)) * kLog2E;  // scores in units of log2
+  const int64_t head = static_cast<int64_t>(blockIdx.y) * S;  // first row of this (batch, head)
 
   float4 q[8], o[8];
 #pragma unroll
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
         dot += __shfl_xor_sync(0xffffffffu, dot, 2);
         const int64_t key = first + chunk + j;
         const bool seen = key < S && (!kCausal || key <= row);
-        score[j] = seen ? dot * scale : -CUDART_INF_F;
+        score[j] = seen ? dot * kScale : -CUDART_INF_F;
         largest = fmaxf(largest, score[j]);
       }
       // Key 0 is seen by every row, so that the maximum is finite from the first chunk on.

@@ -17,6 +17,7 @@ Result<int> run_plan(const Options& options, const Terminal& terminal);
 Result<int> run_plan_show(const Options& options, const Terminal& terminal);
 Result<int> run_replay(const Options& options, const Terminal& terminal);
 Result<int> run_check(const Options& options, const Terminal& terminal);
+Result<int> run_selftest(const Options& options, const Terminal& terminal);
 
 // --dataset DIR, else the tasks that come with the program.
 Result<Dataset> open_dataset(const Options& options);

@@ -21,6 +21,7 @@ Result<int> dispatch(const Options& options, const Terminal& terminal) {
     case Command::PlanShow: return run_plan_show(options, terminal);
     case Command::Replay: return run_replay(options, terminal);
     case Command::Check: return run_check(options, terminal);
+    case Command::Selftest: return run_selftest(options, terminal);
   }
   return harness_error("unknown command");
 }

@@ -16,7 +16,7 @@ namespace {
 struct Parser {
   Options options;
   CLI::App root{"ptxbench"};
-  CLI::App *doctor, *tasks, *eval, *plan, *show, *replay, *check;
+  CLI::App *doctor, *tasks, *eval, *plan, *show, *replay, *check, *selftest;
   bool help = false, version = false;
   std::string seed;  // text: CLI11 would wrap a negative number
 
@@ -30,10 +30,11 @@ struct Parser {
     show = command("show", plan);
     replay = command("replay");
     check = command("check");
+    selftest = command("selftest");
     root.add_flag("--help,-h", help);
     root.add_flag("--version", version);
     root.add_flag("--no-color", options.no_color);
-    for (CLI::App* each : {doctor, tasks, eval, plan, show, replay, check}) {
+    for (CLI::App* each : {doctor, tasks, eval, plan, show, replay, check, selftest}) {
       each->add_flag("--help,-h", help);
       each->add_flag("--no-color", options.no_color);
       if (each != plan) each->add_option("--json", options.json)->type_name("FILE");
@@ -44,22 +45,27 @@ struct Parser {
       each->add_option("--task", options.task);
       each->add_option("--workload", options.workload);
       each->add_option("--arch", options.arch);
+    }
+    for (CLI::App* each : {eval, plan, check, selftest}) {
       each->add_flag("--no-cache", options.no_cache);
       each->add_flag("--allow-weak-sandbox", options.allow_weak_sandbox);
     }
+    selftest->add_option("manifest", options.source);
+    selftest->add_option("--only", options.only);
+    selftest->add_flag("--quickstart", options.quickstart);
     for (CLI::App* each : {eval, plan}) each->add_option("--chip", options.chip);
     for (CLI::App* each : {show, replay}) each->add_option("folder", options.source);
-    for (CLI::App* each : {eval, replay}) {
+    for (CLI::App* each : {eval, replay, selftest}) {
       each->add_option("--backend", options.backend);
       each->add_option("--profile", options.profile);
-      each->add_option("--target", options.target);
       each->add_flag("--quiet", options.quiet);
     }
-    for (CLI::App* each : {eval, replay, check}) {
+    for (CLI::App* each : {eval, replay}) each->add_option("--target", options.target);
+    for (CLI::App* each : {eval, replay, check, selftest}) {
       each->add_option("--jobs", options.jobs);
       each->add_option("--seed", seed);
     }
-    for (CLI::App* each : {tasks, eval, plan, replay, check}) each->add_option("--dataset", options.dataset);
+    for (CLI::App* each : {tasks, eval, plan, replay, check, selftest}) each->add_option("--dataset", options.dataset);
     plan->add_option("-o,--output", options.output);
     check->add_flag("--parse-only", options.parse_only);
     check->add_option("--sarif", options.sarif);
@@ -76,7 +82,8 @@ struct Parser {
     if (show->parsed()) return {Command::PlanShow, show};
     const std::pair<Command, CLI::App*> all[] = {{Command::Doctor, doctor}, {Command::Tasks, tasks},
                                                  {Command::Eval, eval},     {Command::Plan, plan},
-                                                 {Command::Replay, replay}, {Command::Check, check}};
+                                                 {Command::Replay, replay}, {Command::Check, check},
+                                                 {Command::Selftest, selftest}};
     for (const auto& [command, app] : all) {
       if (app->parsed()) return {command, app};
     }
@@ -172,7 +179,7 @@ std::vector<std::string> option_names(Command command) {
   const std::pair<Command, CLI::App*> all[] = {
       {Command::Doctor, parser.doctor}, {Command::Tasks, parser.tasks},     {Command::Eval, parser.eval},
       {Command::Plan, parser.plan},     {Command::PlanShow, parser.show},   {Command::Replay, parser.replay},
-      {Command::Check, parser.check}};
+      {Command::Check, parser.check},   {Command::Selftest, parser.selftest}};
   std::vector<std::string> names;
   for (const auto& [each, app] : all) {
     if (each != command) continue;

@@ -11,7 +11,7 @@
 
 namespace ptxb::app {
 
-enum class Command { Help, Version, Doctor, Tasks, Eval, Plan, PlanShow, Replay, Check };
+enum class Command { Help, Version, Doctor, Tasks, Eval, Plan, PlanShow, Replay, Check, Selftest };
 
 // One field per option of docs/cli.md; unused ones keep their default.
 struct Options {
@@ -21,9 +21,9 @@ struct Options {
   std::string task, workload;
   std::string arch = "sm_90a", chip, backend = "auto", profile = "strict", target = "task";
   std::optional<uint64_t> seed;
-  std::string json, sarif, output, dataset;
+  std::string json, sarif, output, dataset, only;
   int jobs = 0;  // 0: all cores
-  bool no_cache = false, allow_weak_sandbox = false, quiet = false, no_color = false, parse_only = false;
+  bool no_cache = false, allow_weak_sandbox = false, quiet = false, no_color = false, parse_only = false, quickstart = false;
 };
 
 // Error BadInput: one line that says what is wrong and what would be right.

@@ -9,7 +9,8 @@ namespace {
 TEST(Options, EveryOptionIsInTheHelpAndEveryHelpedOptionExists) {
   const std::pair<Command, const char*> commands[] = {
       {Command::Doctor, "doctor"}, {Command::Tasks, "tasks"},   {Command::Eval, "eval"},
-      {Command::Plan, "plan"},     {Command::Replay, "replay"}, {Command::Check, "check"}};
+      {Command::Plan, "plan"},     {Command::Replay, "replay"}, {Command::Check, "check"},
+      {Command::Selftest, "selftest"}};
   for (const auto& [command, name] : commands) {
     std::string help = help_text(name);
     EXPECT_EQ(help.find("## ptxbench " + std::string(name)), 0u);

@@ -18,7 +18,7 @@ static_assert(static_cast<uint32_t>(Element::F32) == static_cast<uint32_t>(DType
 struct Device::Kernels {
   Module module;
   CUfunction fill = nullptr, digest = nullptr, stamp = nullptr, gemm = nullptr, attention = nullptr, norms = nullptr,
-             compare = nullptr, gather = nullptr;
+             compare = nullptr;
 };
 
 namespace {
@@ -111,7 +111,7 @@ Result<Device> Device::open(int ordinal) {
   const std::pair<CUfunction*, const char*> functions[] = {
       {&kernels.fill, "ptxb_fill"},          {&kernels.digest, "ptxb_digest"},
       {&kernels.stamp, "ptxb_stamp"},        {&kernels.gemm, "ptxb_reference_gemm_nt"},
-      {&kernels.compare, "ptxb_compare"},    {&kernels.gather, "ptxb_gather"},
+      {&kernels.compare, "ptxb_compare"},
       {&kernels.norms, "ptxb_row_norms"},        {&kernels.attention, "ptxb_reference_attention"},
   };
   for (const auto& [function, function_name] : functions) {
@@ -215,20 +215,11 @@ Result<void> Device::row_norms(CUstream stream, CUdeviceptr data, int64_t rows, 
                 "row norms");
 }
 
-Result<void> Device::compare(CUstream stream, const CompareCall& call, CUdeviceptr totals, CUdeviceptr cells) const {
+Result<void> Device::compare(CUstream stream, const CompareCall& call, CUdeviceptr totals) const {
   CompareCall own = call;
-  void* arguments[] = {&own, &totals, &cells};
-  return launch(stream, kernels_->compare,
-                stride_blocks(static_cast<uint64_t>(call.rows * call.columns), facts_.multiprocessors), kThreads, arguments,
-                "compare");
-}
-
-Result<void> Device::gather(CUstream stream, const CompareCall& call, CUdeviceptr indices, uint32_t count,
-                            CUdeviceptr out) const {
-  if (count == 0) return {};
-  CompareCall own = call;
-  void* arguments[] = {&own, &indices, &count, &out};
-  return launch(stream, kernels_->gather, (count + kThreads - 1) / kThreads, kThreads, arguments, "gather");
+  void* arguments[] = {&own, &totals};
+  return launch(stream, kernels_->compare, stride_blocks(static_cast<uint64_t>(call.count), facts_.multiprocessors), kThreads,
+                arguments, "compare");
 }
 
 Result<void> Device::flush_l2(CUstream stream) const {

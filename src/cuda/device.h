@@ -77,11 +77,8 @@ class Device {
   Result<void> stamp(CUstream stream, CUdeviceptr slots, uint64_t hold_ns) const;
   Result<void> reference_gemm(CUstream stream, const GemmCall& call) const;
   Result<void> reference_attention(CUstream stream, const AttentionCall& call) const;
-  Result<void> compare(CUstream stream, const CompareCall& call, CUdeviceptr totals, CUdeviceptr cells) const;
-  Result<void> gather(CUstream stream, const CompareCall& call, CUdeviceptr indices, uint32_t count,
-                      CUdeviceptr out) const;
-  Result<void> gemm_bound(CUstream stream, const CUdeviceptr value, CUdeviceptr absolute, int64_t count,
-                          double accumulation_share) const;
+  Result<void> compare(CUstream stream, const CompareCall& call, CUdeviceptr totals) const;
+  Result<void> row_norms(CUstream stream, CUdeviceptr data, int64_t rows, int64_t length, CUdeviceptr norms) const;
   // L2 is overwritten with more than twice its size and persisting lines are given back.
   Result<void> flush_l2(CUstream stream) const;
 

@@ -35,6 +35,9 @@ struct Climb {
 
 void settle(Climb& climb, Judgement judgement);
 
+// The artifact, or a settled climb.
+Result<std::optional<Artifact>> step_build(Climb& climb, const Candidate& candidate);
+Result<Recorded> record_plan(const Artifact& artifact, const Task& task, const Harness& harness);
 Result<void> step_launch(Climb& climb);       // plan at the deciding shape
 Result<void> step_values(Climb& climb);       // run and compare: several seeds and distributions
 Result<void> step_hazards(Climb& climb);      // emulator with shadow state

@@ -48,4 +48,11 @@ Result<Evaluation> evaluate(const EvaluationRequest& request, const Candidate& c
 // REQUIRES: request.task has the plan's axes.
 Result<Evaluation> evaluate_plan(const EvaluationRequest& request, const LaunchPlan& plan, Harness& harness);
 
+// Build and record only, at the request's own shape; without a plan the Evaluation says why.
+struct PlannedCandidate {
+  Evaluation evaluation;
+  std::optional<LaunchPlan> plan;
+};
+Result<PlannedCandidate> plan_candidate(const EvaluationRequest& request, const Candidate& candidate, Harness& harness);
+
 }  // namespace ptxb

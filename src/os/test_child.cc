@@ -69,6 +69,14 @@ int bomb(const std::string& sessions) {
   return 0;
 }
 
+// Grows by a process each millisecond: for the tests where nothing but the watching stops it.
+int spawn_many(const std::string&) {
+  for (;;) {
+    if (::fork() == 0) sleep_for_ever();
+    ::usleep(1000);
+  }
+}
+
 int hog(const std::string& mebibytes) {
   for (long i = 0; i < std::atol(mebibytes.c_str()); ++i) {
     char* block = static_cast<char*>(std::malloc(1 << 20));
@@ -211,7 +219,7 @@ int spin(const std::string&) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, int (*)(const std::string&)> modes{
-      {"daemonise", daemonise}, {"bomb", bomb}, {"hog", hog}, {"flood", flood}, {"fill", fill},
+      {"daemonise", daemonise}, {"bomb", bomb}, {"many", spawn_many}, {"hog", hog}, {"flood", flood}, {"fill", fill},
       {"connect", connect_out}, {"calls", forbidden_calls}, {"read", read_file}, {"write", write_file}, {"open-write", open_for_writing},
       {"environment", show_environment}, {"descriptors", list_descriptors}, {"limits", show_limits},
       {"input", copy_input}, {"thread", start_thread}, {"signal", end_by_signal}, {"spin", spin}};

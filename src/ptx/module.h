@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/types.h"
@@ -35,7 +37,7 @@ struct Variable {
   uint64_t size_bytes = 0;        // 0 with is_extern_array: sized at launch (dynamic shared memory)
   bool is_extern_array = false;
   bool is_extern = false;
-  std::vector<uint8_t> initial;   // empty: zero
+  std::vector<uint8_t> initial;   // empty: zero; else size_bytes of them
   struct Relocation {             // initial[offset, offset+8) holds the generic or state-space address of a symbol
     uint64_t offset = 0;
     std::string symbol;
@@ -57,7 +59,7 @@ struct Operand {
     Vector,      // {a, b, ...} in elements
     Pair,        // a|b in elements (setp p|q, shfl d|p, elect)
     Label,       // label: instruction index in Function::body
-    LabelTable,  // branch targets / call targets / call prototype: symbol names it
+    LabelTable,  // branch targets / call targets / call prototype: symbol names it, label indexes Function::tables
   };
   enum class Literal : uint8_t { Integer, F32, F64 };
   Kind kind = Kind::Sink;
@@ -99,6 +101,7 @@ struct BranchTable {  // .branchtargets, .calltargets, .callprototype
   std::string name;
   std::vector<uint32_t> labels;         // instruction indices
   std::vector<std::string> functions;
+  bool is_prototype = false;
   std::vector<Variable> params, returns;  // callprototype
 };
 
@@ -109,7 +112,7 @@ struct Function {
   bool noreturn = false;
   std::vector<Variable> params, returns;  // in order, with natural offsets computable from alignment and size
   std::vector<Register> registers;
-  std::vector<Variable> locals;           // .shared/.local/.param declared inside, names made unique ("name@3" when shadowed)
+  std::vector<Variable> locals;           // .shared/.local/.param declared inside, names made unique ("name$3" when shadowed)
   std::vector<BranchTable> tables;
   std::vector<Instruction> body;
   // A label that ends the body has index body.size().
@@ -127,7 +130,9 @@ struct Module {
   std::vector<Variable> variables;  // module scope
   std::vector<Function> functions;
   std::vector<std::pair<uint32_t, std::string>> files;  // .file index, path
-  const Function* find(std::string_view name) const;     // a definition where one exists
+  std::vector<std::pair<std::string, std::string>> aliases;  // .alias: name, function it stands for
+  // A definition where one exists, aliases followed; nullptr: no such function.
+  const Function* find(std::string_view name) const;
   const Variable* variable(std::string_view name) const;
   std::string file(uint32_t index) const;
 };

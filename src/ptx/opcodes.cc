@@ -110,6 +110,8 @@ Role role_of(char letter) {
       return Role::Accumulator;
     case 'S':
       return Role::Source;
+    case 'V':
+      return Role::Vector;
     case 'P':
       return Role::Predicate;
     case 'I':

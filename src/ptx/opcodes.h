@@ -82,6 +82,7 @@ enum class Role : uint8_t {
   DestinationPair,  // Q: as D, or d|p
   Accumulator,      // X: register or vector, read and written
   Source,           // S: register, immediate, special, symbol or vector
+  Vector,           // V: {..} of sources
   Predicate,        // P: predicate register (may be negated) or constant
   Immediate,        // I
   AddressRead,      // M: [..]

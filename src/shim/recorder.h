@@ -150,7 +150,7 @@ class Recorder {
   Code make_launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra,
                    KernelLaunch& launch);
   Code launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra, Stream* stream);
-  Code encode_tensor_map(std::string_view api, void* image, const PlanTensorMap& map);
+  Code encode_tensor_map(std::string_view api, void* image, PlanTensorMap map);
   Code replace_tensor_address(std::string_view api, void* image, uint64_t address);
 
   // --- streams, events (recorder_streams.cc)
@@ -184,7 +184,6 @@ class Recorder {
   Code forget_exec(void* handle);
 
  private:
-  friend struct RecorderTest;
   std::vector<Step>& steps(std::string_view api);
   void add_step(std::string_view api, Step step);
   GraphNode& add_captured(Stream* stream, GraphNode::Kind kind);
@@ -192,8 +191,8 @@ class Recorder {
   Code check_range(std::string_view api, uint64_t address, uint64_t width, uint64_t pitch, uint64_t height);
   uint64_t place(uint64_t size_bytes);
   WriteBytes host_bytes(std::string_view api, uint64_t address, const void* source, uint64_t size_bytes);
-  size_t emit(std::string_view api, const Graph& graph, const std::vector<uint32_t>& roots, std::vector<GraphWork>& out,
-              std::vector<uint32_t>& sinks);
+  void emit(std::string_view api, const Graph& graph, const std::vector<uint32_t>& roots, std::vector<GraphWork>& out,
+            std::vector<uint32_t>& sinks);
 
   mutable std::recursive_mutex mutex_;
   Request request_;

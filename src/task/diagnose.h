@@ -29,9 +29,10 @@ std::string diagnose(const Evidence& evidence);
 // The output as `matrices` matrices of rows x columns, and the words for them.
 struct Layout {
   int64_t matrices = 1, rows = 1, columns = 1;
-  const char* matrix_word = "matrix";
-  const char* row_word = "row";
-  const char* column_word = "column";
+  // Each with its plural.
+  const char *matrix_word = "matrix", *matrix_words = "matrices";
+  const char *row_word = "row", *row_words = "rows";
+  const char *column_word = "column", *column_words = "columns";
 };
 Layout layout_of(const Task& task, size_t output);
 

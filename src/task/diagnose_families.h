@@ -17,8 +17,9 @@ std::string explain_attention(const Evidence& evidence);
 
 // Up to `count` indices of bad elements with a finite value, spread over the output.
 std::vector<int64_t> sample_bad(const Evidence& evidence, int64_t count);
-// The candidate's element agrees with a hypothetical exact value: within the error model around it.
-bool agrees(const Evidence& evidence, int64_t index, double hypothesis);
+// The candidate's element agrees with a hypothetical exact value: within the error model around it, `size` times as large as
+// around the right value (for hypotheses that enlarge a whole row).
+bool agrees(const Evidence& evidence, int64_t index, double hypothesis, double size = 1);
 // At least nine in ten of the samples agree. No samples: false.
 bool explains(const Evidence& evidence, const std::vector<int64_t>& samples,
               const std::function<double(int64_t index)>& hypothesis);

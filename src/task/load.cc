@@ -252,7 +252,7 @@ Result<Dataset> load_dataset(const Path& root) {
   return out;
 }
 
-Result<Task> bind(const Dataset& dataset, std::string_view definition_name, std::string_view selector,
+Result<Task> bind_task(const Dataset& dataset, std::string_view definition_name, std::string_view selector,
                   ShapeChoice choice) {
   const Definition* definition = dataset.find(definition_name);
   if (!definition) {

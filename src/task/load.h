@@ -40,11 +40,12 @@ enum class ShapeChoice {
   Emulator,  // the definition's emulator_axes
 };
 
+// Named bind_task, since std::bind would win overload resolution for std::string arguments.
 // selector: "" | a workload uuid or a unique prefix of one (8 characters at least) | "AXIS=VALUE,...": all variable axes.
 // AXIS=VALUE that equals a published workload gives that workload, otherwise an ad-hoc one with random inputs and the
 // selector (variable axes in definition order) as its uuid. NotFound: unknown definition or workload, with the nearest name;
 // BadInput: an unknown or constant axis, a value below 1 or above kMaxAxis, a missing axis.
-Result<Task> bind(const Dataset& dataset, std::string_view definition_name, std::string_view selector,
+Result<Task> bind_task(const Dataset& dataset, std::string_view definition_name, std::string_view selector,
                   ShapeChoice choice = ShapeChoice::Headline);
 
 // The same definition at other variable axes (neighbours, emulator shapes): an ad-hoc workload, or the published one there.

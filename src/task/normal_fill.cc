@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/normal_fill.h"
 
+#include <initializer_list>
+
 #include "base/minifloat.h"
 
 #if defined(__x86_64__)

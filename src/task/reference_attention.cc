@@ -23,8 +23,7 @@ struct Shape {
 
 struct Scratch {
   MatmulScratch matmul;
-  std::vector<double> weights, squares, out, incoherent, mean_key;
-  std::vector<float> value_squares;
+  std::vector<double> weights, squares, value_squares, out, incoherent, mean_key;
 };
 
 double norm(const uint16_t* row, int64_t width) {
@@ -98,14 +97,14 @@ class Head {
     const int64_t width = shape_.width;
     own.value_squares.resize(static_cast<size_t>(keys * width));
     for (size_t i = 0; i < own.value_squares.size(); ++i) {
-      const float v = bf16_to_float(v_[i]);
+      const double v = static_cast<double>(bf16_to_float(v_[i]));  // coded values reach 2^70
       own.value_squares[i] = v * v;
     }
     for (auto* buffer : {&own.out, &own.incoherent, &own.mean_key}) buffer->resize(static_cast<size_t>(count * width));
     const Operand weights{Operand::Type::F64, own.weights.data(), keys, 1};
     const Operand squares{Operand::Type::F64, own.squares.data(), keys, 1};
     multiply_nt(weights, {Operand::Type::Bf16, v_, 1, width}, count, width, keys, own.out.data(), width, own.matmul);
-    multiply_nt(squares, {Operand::Type::F32, own.value_squares.data(), 1, width}, count, width, keys,
+    multiply_nt(squares, {Operand::Type::F64, own.value_squares.data(), 1, width}, count, width, keys,
                 own.incoherent.data(), width, own.matmul);
     multiply_nt(weights, {Operand::Type::Bf16, k_, 1, width}, count, width, keys, own.mean_key.data(), width, own.matmul);
   }

@@ -45,31 +45,20 @@ inline constexpr int kAttentionMaxWidth = 128;
 inline constexpr int kAttentionTile = 64;  // queries a block; the CPU reference takes the same steps
 inline constexpr uint32_t kAttentionSharedBytes = 206 * 1024;
 
-// Error cells: the output seen as rows x columns, cut into at most kCells cells.
-inline constexpr uint32_t kCells = 4096;
 struct CompareCall {
   const void* out = nullptr;
   const float* value = nullptr;
   const float* bound = nullptr;
-  int64_t rows = 0, columns = 0;
-  int64_t cell_rows = 1, cell_columns = 1, cells_across = 1;  // cell of (r, c) = (r / cell_rows) * cells_across + c / cell_columns
+  uint8_t* bad = nullptr;       // 1 for each wrong element; null: not wanted
+  int64_t count = 0;
   Element element = Element::BF16;
   double rtol = 0, atol = 0;
   uint32_t poison = 0xff;  // the byte that unwritten elements consist of
 };
-struct CompareCell {
-  unsigned long long mismatches;
-  unsigned long long first;  // smallest element index that mismatched; ~0 when none
-};
 struct CompareTotals {
-  unsigned long long mismatched_a, mismatched_b, mismatched, unwritten, non_finite;
+  unsigned long long mismatched_a, mismatched_b, unwritten, non_finite;
   unsigned long long max_abs_bits, max_rel_bits, max_normalised_bits;  // of non-negative doubles: ordered like them
-  double sum_squared_error, sum_squared_value;
 };
-struct GatheredElement {
-  float out, value, bound;
-};
-
 // One multiprocessor's clock and the global clock, read together at a tick's edge.
 struct ClockStamp {
   unsigned long long cycles, time_ns;

@@ -1,0 +1,39 @@
+// The first steps of the line: from a candidate's text to an artifact and to plans.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/file.h"
+#include "eval/climb.h"
+#include "shim/task_header.h"
+
+namespace ptxb {
+
+Result<std::optional<Artifact>> step_build(Climb& climb, const Candidate& candidate) {
+  climb.harness.progress("compiling " + candidate.file_name);
+  double begin = now_s();
+  PTXB_TRY(TempFolder headers, TempFolder::make("ptxbench-header-"));
+  PTXB_CHECK_OK(write_file(headers.path() / "ptxbench_task.h", task_header(climb.request.task)));
+  build::BuildRequest request{.candidate = candidate, .arch = climb.request.arch, .header_folder = headers.path()};
+  PTXB_TRY(build::BuildOutcome outcome, build::build(request, climb.harness.build));
+  Evaluation& e = climb.evaluation;
+  e.cost.build_s = now_s() - begin;
+  e.cost.build_cached = outcome.origin == build::Origin::Cached;
+  e.provenance.tools = climb.harness.build.toolchain->tools;
+  if (const build::BuildFailure* failure = outcome.failure()) {
+    Stage stage = stage_of(failure->verdict);
+    Gate& gate = stage == Stage::Launch ? e.launch : e.compile;
+    if (stage == Stage::Launch) e.compile.status = GateStatus::Passed;
+    gate.status = GateStatus::Failed;
+    gate.reason = failure->cause;
+    e.diagnostics = failure->diagnostics;
+    settle(climb, {failure->verdict, failure->cause, failure->hint});
+    return std::optional<Artifact>();
+  }
+  const Artifact& artifact = *outcome.artifact();
+  e.compile.status = GateStatus::Passed;
+  e.diagnostics = artifact.diagnostics;
+  e.kernels = artifact.kernels;
+  e.provenance.cubin_sha256 = artifact.cubin_sha256;
+  return std::optional<Artifact>(artifact);
+}
+
+}  // namespace ptxb
