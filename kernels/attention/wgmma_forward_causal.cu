@@ -77,6 +77,7 @@ __device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) 
 __device__ __forceinline__ void release(uint32_t barrier) {
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
+
 // ---- TMA -------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
@@ -110,6 +111,7 @@ __device__ __forceinline__ void finish_stores() {
 __device__ __forceinline__ void publish_to_tma() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+
 // ---- wgmma (PTX ISA: Asynchronous Warpgroup Level Matrix Instructions) -----------------------
 
 // Shared-memory matrix descriptor of a K-major operand with 128-byte swizzle: rows of 128 bytes,
@@ -200,6 +202,7 @@ __device__ __forceinline__ void multiply_values_async(float (&d)[64], const uint
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1)
       : "memory");
 }
+
 // Scores of 64 queries against 128 keys: eight products of depth 16, four in either half.
 __device__ __forceinline__ void begin_scores(float (&score)[64], uint32_t queries, uint32_t keys) {
   const uint64_t q = describe(queries), k = describe(keys);
@@ -293,6 +296,7 @@ __device__ __forceinline__ void store_matrices(uint32_t shared, uint32_t a, uint
                "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
 }
+
 // The accumulator layout of P is, eight registers by eight, the layout of the A operand of a k16
 // product, so that P never leaves the registers.
 __device__ __forceinline__ void pack_probabilities(uint32_t (&p)[32], const float (&score)[64]) {

@@ -98,6 +98,7 @@ __device__ __forceinline__ void release_stage(uint32_t barrier) {
   const uint32_t lane = threadIdx.x % 32;
   if (lane < kCluster) arrive_at(barrier, lane);
 }
+
 // ---- TMA -------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
@@ -141,6 +142,7 @@ __device__ __forceinline__ void wait_stores_read() {
 __device__ __forceinline__ void publish_to_tma() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+
 // ---- wgmma (PTX ISA: Asynchronous Warpgroup Level Matrix Instructions) -----------------------
 
 // Shared-memory matrix descriptor of a K-major operand with 128-byte swizzle: rows of 128 bytes,
@@ -208,6 +210,7 @@ __device__ __forceinline__ void multiply_async(float (&d)[128], uint64_t a, uint
       : "l"(a), "l"(b), "r"(accumulate)
       : "memory");
 }
+
 // Four products of depth 16 over one stage: 32 bytes further along the swizzled rows each.
 template <int kCount>
 __device__ __forceinline__ void multiply_stage(float (&sum)[kCount], uint32_t a, uint32_t b,
@@ -219,6 +222,7 @@ __device__ __forceinline__ void multiply_stage(float (&sum)[kCount], uint32_t a,
     multiply_async(sum, a_matrix + k * 2, b_matrix + k * 2, k != 0 || accumulate);
   commit_products();
 }
+
 // ---- Epilogue --------------------------------------------------------------------------------
 
 __device__ __forceinline__ uint32_t pack(float low, float high) {
@@ -266,6 +270,7 @@ __device__ __forceinline__ void store_tile(const float (&sum)[kCount], const CUt
     }
   }
 }
+
 // Number -> coordinates of a cluster's tile: groups of kGroupM rows, column by column inside a
 // group.
 struct Place {
@@ -395,6 +400,7 @@ CUtensorMap make_map(const __nv_bfloat16* matrix, int64_t rows, int64_t columns,
          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return map;
 }
+
 }  // namespace
 
 extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,

@@ -77,6 +77,7 @@ __device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity) 
 __device__ __forceinline__ void release_stage(uint32_t barrier) {
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
+
 // ---- TMA -------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
@@ -110,6 +111,7 @@ __device__ __forceinline__ void wait_stores_read() {
 __device__ __forceinline__ void publish_to_tma() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+
 // ---- wgmma (PTX ISA: Asynchronous Warpgroup Level Matrix Instructions) -----------------------
 
 // Shared-memory matrix descriptor of a K-major operand with 128-byte swizzle: rows of 128 bytes,
@@ -203,6 +205,7 @@ __device__ __forceinline__ void multiply_async(float (&d)[64], uint64_t a, uint6
       : "l"(a), "l"(b), "r"(accumulate)
       : "memory");
 }
+
 // Four products of depth 16 over one stage: 32 bytes further along the swizzled rows each.
 template <int kCount>
 __device__ __forceinline__ void multiply_stage(float (&sum)[kCount], uint32_t a, uint32_t b,
@@ -214,6 +217,7 @@ __device__ __forceinline__ void multiply_stage(float (&sum)[kCount], uint32_t a,
     multiply_async(sum, a_matrix + k * 2, b_matrix + k * 2, k != 0 || accumulate);
   commit_products();
 }
+
 // ---- Epilogue --------------------------------------------------------------------------------
 
 __device__ __forceinline__ uint32_t pack(float low, float high) {
@@ -261,6 +265,7 @@ __device__ __forceinline__ void store_tile(const float (&sum)[kCount], const CUt
     }
   }
 }
+
 // Tile number -> tile coordinates: groups of kGroupM row tiles, column by column inside a group.
 struct Place {
   int m, n;
@@ -382,6 +387,7 @@ CUtensorMap make_map(const __nv_bfloat16* matrix, int64_t rows, int64_t columns,
          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return map;
 }
+
 template <int kTileN>
 void launch(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M, int64_t N,
             int64_t K, int sms, cudaStream_t stream) {

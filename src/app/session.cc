@@ -43,9 +43,9 @@ Result<std::unique_ptr<Session>> open_session(const Options& options, const Term
     harness.build.cache_folder = cache_folder();
     harness.build.cache = options.no_cache ? build::CacheUse::WriteOnly : build::CacheUse::ReadWrite;
     harness.record.sandbox = &*session->sandbox;
-    harness.record.chip = session->chip;
-    harness.record.program_folder = program_folder();
-    if (session->toolchain->tvm_ffi) harness.record.tvm_ffi = *session->toolchain->tvm_ffi;
+    harness.record.chip = session->chip->name;
+    harness.record.program = (program_folder() / "ptxbench-record").string();
+    if (session->toolchain->tvm_ffi) harness.record.tvm_library = (*session->toolchain->tvm_ffi / "lib" / "libtvm_ffi.so").string();
   }
   session->emulator = make_emu_backend({.threads = thread_count(options)});
   harness.emulator = session->emulator.get();

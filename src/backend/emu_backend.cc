@@ -2,8 +2,8 @@
 #include "backend/emu_backend.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -14,6 +14,11 @@
 namespace ptxb {
 
 namespace {
+
+// Shadow state costs about this much; a launch that would take longer than the budget is checked on a sample of its blocks.
+constexpr double kCheckSlowdown = 4;
+constexpr double kHazardBudget_s = 1.5;
+constexpr uint64_t kFewestBlocks = 4;
 
 // Inputs and their reference are worth keeping: hazards and neutralised runs use the ones of the plain run.
 struct Prepared {
@@ -40,10 +45,19 @@ class EmuBackend : public Backend {
       return outcome;
     }
     PTXB_TRY(Prepared * prepared, prepare(task, spec.inputs));
+    if (spec.depth == RunDepth::Hazards && last_ && last_->plan_sha256 == sha256(plan) &&
+        last_->seconds * kCheckSlowdown > kHazardBudget_s) {
+      PTXB_CHECK_OK(check_sample(task, plan, **program, spec, *prepared, outcome));
+      outcome.seconds = now_s() - begin;
+      return outcome;
+    }
     PTXB_TRY(emu::Memory memory, emu::Memory::make(plan, **program));
+    double start = now_s();
     PTXB_TRY(bool ran, replay(task, plan, **program, spec, *prepared, memory, outcome));
+    double ran_s = now_s() - start;
     if (ran && spec.depth == RunDepth::Values) {
       PTXB_CHECK_OK(compare_outputs(task, plan, spec, *prepared, memory, outcome));
+      if (spec.neutralised_family.empty()) last_.emplace(Last{sha256(plan), ran_s, std::move(memory)});
     }
     outcome.seconds = now_s() - begin;
     return outcome;
@@ -124,6 +138,29 @@ class EmuBackend : public Backend {
     return take(report, outcome);
   }
 
+  // Blocks of the steady call again, with shadow state, on the memory that the whole call left: results of the blocks
+  // that are left out are there. Only hazards are looked for, so that running into finished outputs does no harm.
+  Result<void> check_sample(const Task& task, const LaunchPlan& plan, const emu::Program& program, const RunSpec& spec,
+                            const Prepared& prepared, RunOutcome& outcome) {
+    uint64_t blocks = 0;
+    for (const PlanOperation& operation : plan.steady) {
+      if (auto* launch = std::get_if<KernelLaunch>(&operation.action)) blocks = std::max(blocks, launch->grid.volume());
+    }
+    double share = kHazardBudget_s / (last_->seconds * kCheckSlowdown);
+    emu::Options options;
+    options.mode = emu::Mode::Check;
+    options.threads = settings_.threads;
+    options.seed = spec.inputs.seed;
+    options.wall_budget_s = spec.wall_budget_s;
+    options.block_limit = static_cast<uint32_t>(std::max<double>(kFewestBlocks, static_cast<double>(blocks) * share));
+    place_inputs(task, plan, prepared.inputs, last_->memory);
+    PTXB_TRY(emu::Report report, emu::run(program, last_->memory, plan, plan.steady, options));
+    outcome.coverage = report.coverage;
+    take(report, outcome);
+    last_.reset();
+    return {};
+  }
+
   // Inputs that are device tensors, in definition order; scalars went into the recorded arguments.
   void place_inputs(const Task& task, const LaunchPlan& plan, const Buffers& inputs, emu::Memory& memory) {
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -172,7 +209,15 @@ class EmuBackend : public Backend {
     return {};
   }
 
+  // The memory after the last whole run, and how long that took.
+  struct Last {
+    std::string plan_sha256;
+    double seconds = 0;
+    emu::Memory memory;
+  };
+
   EmuSettings settings_;
+  std::optional<Last> last_;
   std::map<std::string, emu::Program> programs_;
   std::map<std::string, Prepared> prepared_;
 };

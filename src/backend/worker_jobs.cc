@@ -70,6 +70,7 @@ Task read_task(ObjectReader in) {
     for (const auto& [axis, value] : axes->members()) {
       if (!value.is_integer() || value.as_int() < 1 || value.as_int() > (int64_t{1} << 32)) in.fail("axes", "out of range");
       else task.axes[axis] = value.as_int();
+      task.definition.axes.push_back({axis, std::nullopt, ""});
     }
   }
   for (const char* key : {"inputs", "outputs"}) {

@@ -35,7 +35,7 @@ struct WorkerJob {
   double run_timeout_s = 10;  // of one replay; then the status is Budget
   Repeat repeat = Repeat::Once;  // Check
   timing::Policy policy;         // Time
-  std::string baseline;          // Time: "cublaslt", "cudnn_sdpa", "" for none
+  std::string baseline;          // Time: "cublaslt", "" for none; self-tests: "plan", "cublaslt_twice" (both sides)
   std::optional<uint64_t> expected_digest;  // Time: of the checked outputs under the same inputs
 };
 

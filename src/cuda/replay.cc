@@ -13,8 +13,6 @@ namespace ptxb::cuda {
 
 namespace {
 
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
 std::string error_name(CUresult result) {
   const char* text = nullptr;
   return driver().cuGetErrorName(result, &text) == CUDA_SUCCESS && text != nullptr ? text : "CUDA_ERROR";
@@ -59,6 +57,7 @@ Result<std::unique_ptr<Replay>> Replay::make(const Device& device, const LaunchP
   PTXB_TRY(replay->done_, device.make_event(EventKind::Order));
   const size_t operations = std::max(plan.setup.size(), plan.steady.size());
   PTXB_TRY(replay->marks_, device.allocate_host(std::max<size_t>(operations, 1) * sizeof(uint32_t)));
+  PTXB_CHECK_OK(replay->reserve_window());
   for (const PlanBuffer& buffer : replay->plan_.buffers) {
     trouble = replay->map_buffer(buffer);
     if (trouble) return std::unique_ptr<Replay>();
@@ -77,15 +76,32 @@ Replay::~Replay() {
   for (Mapping& mapping : mappings_) {
     if (mapping.mapped) driver().cuMemUnmap(mapping.begin, mapping.size_bytes);
     if (mapping.created) driver().cuMemRelease(mapping.memory);
-    if (mapping.reserved) driver().cuMemAddressFree(mapping.begin, mapping.size_bytes);
   }
+  if (window_ != 0) driver().cuMemAddressFree(window_, window_bytes_);
+}
+
+Result<void> Replay::reserve_window() {
+  // A small reservation, or one at an odd address, is put elsewhere (H200, driver 580); a large one at a round address is
+  // granted. So one reservation spans all buffers.
+  constexpr uint64_t kRound = uint64_t{1} << 30;
+  uint64_t begin = kWindowEnd, end = kWindowBegin;
+  for (const PlanBuffer& buffer : plan_.buffers) {
+    begin = std::min(begin, mapping_begin(buffer.address, buffer.size_bytes));
+    end = std::max(end, buffer.address + buffer.size_bytes);
+  }
+  if (begin >= end) return {};
+  begin = begin / kRound * kRound;
+  window_bytes_ = round_up(end - begin, kRound);
+  PTXB_CHECK_OK(cuda_check(driver().cuMemAddressReserve(&window_, window_bytes_, 0, begin, 0), "reserving the plan's addresses"));
+  if (window_ != begin) return harness_error("the driver does not grant the plan's addresses");
+  return {};
 }
 
 std::optional<Trouble> Replay::map_buffer(const PlanBuffer& buffer) {
   Mapping& mapping = mappings_.emplace_back();
-  mapping.size_bytes = round_up(std::max<uint64_t>(buffer.size_bytes, 1), kMappingBytes);
   // The buffer's last byte lies at the mapping's end (up to its 256-byte alignment), the next 2 MiB stay unmapped.
-  mapping.begin = buffer.address + round_up(std::max<uint64_t>(buffer.size_bytes, 1), kBufferAlignment) - mapping.size_bytes;
+  mapping.size_bytes = mapping_bytes(buffer.size_bytes);
+  mapping.begin = mapping_begin(buffer.address, buffer.size_bytes);
   const auto failed = [&](CUresult result, const char* what) -> std::optional<Trouble> {
     Trouble trouble = trouble_of(result, "load", nullptr, -1);
     trouble.status = RunStatus::Unsupported;
@@ -93,18 +109,10 @@ std::optional<Trouble> Replay::map_buffer(const PlanBuffer& buffer) {
                     " bytes): " + describe(result);
     return trouble;
   };
-  CUdeviceptr address = 0;
-  CUresult result = driver().cuMemAddressReserve(&address, mapping.size_bytes, 0, mapping.begin, 0);
-  if (result != CUDA_SUCCESS) return failed(result, "reserving the plan's address");
-  if (address != mapping.begin) {
-    driver().cuMemAddressFree(address, mapping.size_bytes);
-    return failed(CUDA_ERROR_ALREADY_MAPPED, "the driver gave another address than the plan's");
-  }
-  mapping.reserved = true;
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_.facts().ordinal}};
-  result = driver().cuMemCreate(&mapping.memory, mapping.size_bytes, &properties, 0);
+  CUresult result = driver().cuMemCreate(&mapping.memory, mapping.size_bytes, &properties, 0);
   if (result != CUDA_SUCCESS) return failed(result, "device memory");
   mapping.created = true;
   result = driver().cuMemMap(mapping.begin, mapping.size_bytes, 0, mapping.memory, 0);

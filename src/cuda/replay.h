@@ -64,7 +64,7 @@ class Replay {
     CUdeviceptr begin = 0;
     uint64_t size_bytes = 0;
     CUmemGenericAllocationHandle memory = 0;
-    bool reserved = false, created = false, mapped = false;
+    bool created = false, mapped = false;
   };
   struct Prepared {
     CUfunction function = nullptr;         // of a KernelLaunch
@@ -77,6 +77,7 @@ class Replay {
   };
 
   explicit Replay(const Device& device) : device_(device) {}
+  Result<void> reserve_window();
   std::optional<Trouble> map_buffer(const PlanBuffer& buffer);
   std::optional<Trouble> load_modules();
   std::optional<Trouble> prepare(const std::vector<PlanOperation>& list, std::vector<Prepared>& prepared);
@@ -90,6 +91,8 @@ class Replay {
 
   const Device& device_;
   LaunchPlan plan_;
+  CUdeviceptr window_ = 0;         // one reservation around all buffers; what is not mapped in it faults
+  uint64_t window_bytes_ = 0;
   std::vector<Mapping> mappings_;  // of plan_.buffers, same order
   std::vector<Module> modules_;
   std::vector<CUdeviceptr> symbols_;  // real addresses of plan_.symbols

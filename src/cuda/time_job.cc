@@ -23,6 +23,8 @@ namespace {
 using timing::Side;
 
 enum class Cache { Cold, Hot };
+// Self-tests time the library in the candidate's place, too: then the ratio must be 1.
+enum class Role { Plan, Library };
 
 void pause_s(double seconds) {
   if (!(seconds > 0)) return;
@@ -31,9 +33,12 @@ void pause_s(double seconds) {
   ::nanosleep(&left, nullptr);
 }
 
+constexpr std::string_view kLibraryTwice = "cublaslt_twice";
+
 class Sampler {
  public:
-  Sampler(Bench& bench, Baseline* baseline) : bench_(bench), baseline_(baseline), power_(bench.device().facts().bus_id) {}
+  Sampler(Bench& bench, Baseline* baseline, Role candidate)
+      : bench_(bench), baseline_(baseline), candidate_(candidate), power_(bench.device().facts().bus_id) {}
 
   Result<void> set_up() {
     const Device& device = bench_.device();
@@ -88,7 +93,7 @@ class Sampler {
   static constexpr size_t kBefore = 0, kAfter = 2 * kStampSlots, kDigest = 4 * kStampSlots, kWords = kDigest + 1;
 
   Result<void> queue(Side side, std::optional<Trouble>& trouble) {
-    if (side == Side::Baseline) return baseline_->enqueue(variant_, bench_.replay().stream());
+    if (side == Side::Baseline || candidate_ == Role::Library) return baseline_->enqueue(variant_, bench_.replay().stream());
     trouble = bench_.replay().enqueue(bench_.replay().plan().steady, Replay::Marking::None);
     return {};
   }
@@ -114,6 +119,7 @@ class Sampler {
 
   Bench& bench_;
   Baseline* baseline_;
+  Role candidate_;
   PowerMeter power_;
   Event start_, end_;
   Scoreboard board_;
@@ -236,10 +242,28 @@ class Timer {
   uint32_t taken_ = 0;
 };
 
+// The plan as its own baseline, for self-tests: the ratio must be 1.
+class PlanItself : public Baseline {
+ public:
+  explicit PlanItself(Replay& replay) : replay_(replay) {}
+  std::string library() const override { return "the plan itself"; }
+  uint32_t variants() const override { return 1; }
+  std::string describe(uint32_t) const override { return "the plan"; }
+  double workspace_bytes(uint32_t) const override { return 0; }
+  Result<void> enqueue(uint32_t, CUstream) override {
+    if (const auto trouble = replay_.enqueue(replay_.plan().steady, Replay::Marking::None)) return harness_error(trouble->cause);
+    return {};
+  }
+
+ private:
+  Replay& replay_;
+};
+
 Result<std::unique_ptr<Baseline>> make_baseline(Bench& bench, WorkerResult& result) {
   const std::string& wanted = bench.job().baseline;
   if (wanted.empty()) return std::unique_ptr<Baseline>();
-  if (wanted == "cublaslt") return make_cublaslt_gemm(bench, result.baseline_missing);
+  if (wanted == "plan") return std::unique_ptr<Baseline>(std::make_unique<PlanItself>(bench.replay()));
+  if (wanted == "cublaslt" || wanted == kLibraryTwice) return make_cublaslt_gemm(bench, result.baseline_missing);
   result.baseline_missing = "this worker has no baseline '" + wanted + "'";
   return std::unique_ptr<Baseline>();
 }
@@ -262,7 +286,8 @@ Result<WorkerResult> run_time(const Device& device, const WorkerJob& job, const 
   PTXB_TRY(std::unique_ptr<Baseline> baseline, make_baseline(*bench, result));
   lap("prepare");
 
-  Sampler sampler(*bench, baseline.get());
+  const bool twice = baseline != nullptr && job.baseline == kLibraryTwice;
+  Sampler sampler(*bench, baseline.get(), twice ? Role::Library : Role::Plan);
   PTXB_CHECK_OK(sampler.set_up());
   Timer timer(*bench, baseline.get(), sampler, result);
   say("time");

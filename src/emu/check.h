@@ -1,4 +1,4 @@
-// Owns the interface between execution and check mode. With no checker attached none of this is called on the hot path.
+// Owns the interface between execution and check mode. With no checker attached none of it runs on the hot path.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,18 @@
 
 namespace ptxb::emu {
 
-// A warp has no lanes left: barriers that counted on it are looked at again.
+// Some lanes of a warp have ended: barriers that counted on them are looked at again (op_barrier.cc).
 void warp_done(Warp& w);
+
+struct Launch;
+class Checker;
+Checker* make_checker(Launch& launch);
+void delete_checker(Checker* checker);
+
+bool check_attached(const Cta& cta);
+void check_barrier_arrive(Warp& w, uint32_t id);
+void check_barrier_complete(Cta& cta, uint32_t id);
+void check_cluster_arrive(Warp& w);
+void check_cluster_complete(Cluster& cluster);
 
 }  // namespace ptxb::emu

@@ -15,6 +15,7 @@ Handler branch_indexed_handler();  // a: index slot, more: BranchTargets, imm: j
 Handler join_handler();
 Handler converge_all_handler();
 Handler converge_mask_handler();  // a: member mask slot
+Handler sync_warp_handler();      // a: member mask slot; lanes may come from different places
 Handler exit_handler();
 Handler return_handler();
 Handler narrow_handler();        // d (u32) = low half of a (u64)

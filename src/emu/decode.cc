@@ -345,7 +345,7 @@ void Decoder::instruction(uint32_t index, bool& converged) {
         if (in.opcode == Opcode::Shfl) mask_at = 4;
         uint32_t slot = source(mask_at, 4);
         if (refused()) return;
-        emit(converge_mask_handler()).a = slot;
+        emit(in.opcode == Opcode::BarWarpSync ? sync_warp_handler() : converge_mask_handler()).a = slot;
       }
       start_counter(index);
     }

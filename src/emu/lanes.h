@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "emu/arith/lanes.h"
 #include "emu/warp.h"
 
 #if defined(__x86_64__)
@@ -25,8 +26,10 @@
 
 namespace ptxb::emu {
 
-// True where the AVX2 handlers may run; PTXB_PORTABLE in the environment forbids them (tests compare both).
+// True where the AVX2 handlers may run.
 bool wide_lanes();
+// For tests: programs decoded from now on use the portable handlers (and arith its own) or the CPU's best again.
+void select_lanes(arith::LanePath path);
 struct Handlers {
   Handler portable, wide;
   operator Handler() const { return wide_lanes() ? wide : portable; }  // NOLINT: implicit by design
@@ -58,6 +61,15 @@ PTXB_INLINE void set_predicate(Warp& w, uint32_t slot, uint32_t value) {
   U32& p = predicate(w, slot);
   p = (p & ~w.mask) | (value & w.mask);
 }
+
+// Makes an operation of a function or of a lambda without captures.
+template <auto function>
+struct Of {
+  template <class... A>
+  PTXB_INLINE static auto of(A... a) {
+    return function(a...);
+  }
+};
 
 template <class Op, class D, class A>
 PTXB_INLINE void unary_body(Warp& w, const Insn* i) {

@@ -59,6 +59,13 @@ Allocation* Memory::State::find(uint64_t address, uint64_t size_bytes) const {
   return candidate;
 }
 
+bool Memory::State::near(uint64_t address) const {
+  auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
+                                [](uint64_t a, const auto& allocation) { return a < allocation->begin; });
+  if (after != allocations.end() && (*after)->begin - address < kMappingBytes) return true;
+  return after != allocations.begin() && address - std::min(address, (*std::prev(after))->end) < kMappingBytes;
+}
+
 std::string Memory::State::describe(uint64_t address, uint64_t size_bytes) const {
   if (const Allocation* inside = find(address, 1)) {
     uint64_t over = address + size_bytes > inside->end ? address + size_bytes - inside->end : 0;

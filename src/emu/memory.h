@@ -60,6 +60,8 @@ struct Memory::State {
   std::vector<Allocation*> buffers;                      // by plan index
   // The allocation that holds [address, address+size), or nullptr.
   Allocation* find(uint64_t address, uint64_t size_bytes) const;
+  // Within 2 MiB of an allocation.
+  bool near(uint64_t address) const;
   // "C+0x1fe (last byte 0x1ff)" or "no buffer; 2 bytes past the end of C (512 bytes)".
   std::string describe(uint64_t address, uint64_t size_bytes) const;
 };

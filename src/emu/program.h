@@ -35,6 +35,9 @@ struct DecodedKernel {
   std::map<std::string, std::unique_ptr<Code>> functions;
   std::vector<CounterPlace> counters;
   std::map<uint64_t, const Code*> by_address;  // targets of indirect calls
+  bool unbounded_stack = false;                // recursion or indirect calls
+  // Results depend on the order of blocks: float atomics, atomics that return values. Such launches run on one thread.
+  bool order_matters = false;
 };
 using DecodedProgram = std::map<std::pair<uint32_t, std::string>, std::unique_ptr<DecodedKernel>>;
 

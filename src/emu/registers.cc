@@ -6,6 +6,7 @@
 #include <set>
 
 #include "emu/flow.h"
+#include "ptx/roles.h"
 
 namespace ptxb::emu {
 
@@ -14,38 +15,9 @@ using ptx::Operand;
 using ptx::Role;
 
 std::vector<Role> operand_roles(const Instruction& in) {
+  if (auto roles = ptx::operand_roles(in); roles && roles->size() == in.operands.size()) return *std::move(roles);
   std::vector<Role> roles(in.operands.size(), Role::Source);
-  if (in.opcode == ptx::Opcode::Call) {
-    if (!roles.empty()) roles[0] = Role::Destination;
-    return roles;
-  }
-  static const std::map<char, Role> kLetters = {
-      {'D', Role::Destination}, {'Q', Role::DestinationPair}, {'X', Role::Accumulator}, {'S', Role::Source},
-      {'P', Role::Predicate}, {'I', Role::Immediate}, {'M', Role::AddressRead}, {'W', Role::AddressWritten},
-      {'A', Role::AddressUpdated}, {'Z', Role::SourceOrAddress}, {'L', Role::Label}, {'T', Role::Table}};
-  auto is_address = [](Role r) { return r == Role::AddressRead || r == Role::AddressWritten || r == Role::AddressUpdated; };
-  std::string_view text = ptx::info(in.opcode).operands;
-  std::vector<Role> wanted;
-  size_t required = 0;
-  auto matches = [&] {
-    if (in.operands.size() < required || in.operands.size() > wanted.size()) return false;
-    for (size_t k = 0; k < in.operands.size(); ++k) {
-      bool address = in.operands[k].kind == Operand::Kind::Address;
-      if (address != is_address(wanted[k]) && wanted[k] != Role::SourceOrAddress) return false;
-    }
-    std::copy_n(wanted.begin(), roles.size(), roles.begin());
-    return true;
-  };
-  for (size_t k = 0; k <= text.size(); ++k) {
-    if (k == text.size() || text[k] == '|') {
-      if (matches()) return roles;
-      wanted.clear();
-      required = 0;
-    } else if (auto found = kLetters.find(text[k]); found != kLetters.end()) {
-      wanted.push_back(found->second);
-      if (k + 1 >= text.size() || text[k + 1] != '?') required = wanted.size();
-    }
-  }
+  if (in.opcode == ptx::Opcode::Call && !roles.empty()) roles[0] = Role::Destination;
   return roles;
 }
 

@@ -32,7 +32,9 @@ CodePlace place_of(const Launch& launch, const Code& code, uint32_t origin) {
   place.ptx_line = in.line;
   place.ptx_text = ptx::spelling(in, *code.function);
   if (in.source.line) {
+    // Paths are the build machine's: the file's own name is what a reader wants.
     place.source_file = code.module->file(in.source.file);
+    place.source_file.erase(0, place.source_file.find_last_of('/') + 1);
     place.source_line = static_cast<int>(in.source.line);
   }
   return place;
@@ -172,7 +174,7 @@ void report_deadlock(Cluster& cluster) {
 void report_livelock(Worker& worker) {
   std::vector<const Cluster*> all;
   for (const auto& cluster : worker.resident) all.push_back(cluster.get());
-  uint64_t waiting = worker.launch.clusters - std::min(worker.launch.next.load(), worker.launch.clusters);
+  uint64_t waiting = worker.launch.wanted() - std::min(worker.launch.next.load(), worker.launch.wanted());
   std::string words = "all running blocks poll memory that nobody changes";
   if (waiting) {
     words += "; " + std::to_string(waiting * worker.launch.ctas_per_cluster) + " blocks have not started because only " +

@@ -100,12 +100,13 @@ Step step(Worker& worker, Cluster& cluster) {
 
 bool take_cluster(Worker& worker) {
   Launch& launch = worker.launch;
-  if (launch.next.load() >= launch.clusters) return false;
+  if (launch.next.load() >= launch.wanted()) return false;
   if (launch.resident.fetch_add(1) >= launch.resident_limit && !worker.resident.empty()) {
     launch.resident.fetch_sub(1);
     return false;
   }
-  uint64_t linear = launch.next.fetch_add(1);
+  uint64_t order = launch.next.fetch_add(1);
+  uint64_t linear = launch.selection.empty() ? order : order < launch.selection.size() ? launch.selection[order] : UINT64_MAX;
   if (linear >= launch.clusters || linear > launch.run.fault_cluster.load()) {
     launch.resident.fetch_sub(1);
     return false;

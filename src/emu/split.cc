@@ -148,6 +148,31 @@ bool converge(Warp& w, const Insn* i, uint32_t needed) {
   return true;
 }
 
+bool rendezvous(Warp& w, const Insn* i, uint32_t needed) {
+  if ((w.exec & needed) == needed) return true;
+  uint32_t here = w.exec, together = w.exec;
+  for (const Split& other : w.splits) {
+    if (other.wait != Wait::Converge || other.pc->fn != i->fn) continue;
+    together |= other.mask;
+    if (other.pc == i && other.frame == w.split().frame) here |= other.mask;
+  }
+  if ((together & needed) != needed) {
+    Split& s = w.split();
+    s.pc = i;
+    s.wait = Wait::Converge;
+    s.needed = needed;
+    return false;
+  }
+  for (Split& other : w.splits) {
+    if (other.wait != Wait::Converge || other.pc->fn != i->fn) continue;
+    if (other.pc == i && other.frame == w.split().frame) continue;
+    if ((other.mask & needed) == 0) continue;
+    ++other.pc;
+    other.wait = Wait::Ready;
+  }
+  return converge(w, i, here);
+}
+
 bool exit_lanes(Warp& w) {
   uint32_t gone = w.mask;
   Split& s = w.split();

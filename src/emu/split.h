@@ -16,6 +16,8 @@ const Insn* diverge(Warp& w, const Insn* fall_through, const Insn* target, uint3
 const Insn* arrive_at_join(Warp& w, const Insn* i);
 // True: all lanes of `needed` execute i together (Warp::exec may have grown). False: parked, return nullptr.
 bool converge(Warp& w, const Insn* i, uint32_t needed);
+// The same for bar.warp.sync: lanes wait at any such instruction for each other; those parked elsewhere go on from there.
+bool rendezvous(Warp& w, const Insn* i, uint32_t needed);
 // Lanes of w.mask end for ever. Returns false when no lane of the current split is left.
 bool exit_lanes(Warp& w);
 // Lanes of the current split return to their caller together. Returns where to go on.

@@ -18,12 +18,9 @@ struct Cluster;
 struct Worker;
 
 inline constexpr uint32_t kAll = 0xffffffffu;
-// Register files are plain bytes seen as lanes of different types.
-using U16 [[gnu::may_alias]] = uint16_t;
-using U32 [[gnu::may_alias]] = uint32_t;
-using U64 [[gnu::may_alias]] = uint64_t;
-using S32 [[gnu::may_alias]] = int32_t;
-using S64 [[gnu::may_alias]] = int64_t;
+// Register files are plain bytes seen as lanes of different types: the room is compiled without strict aliasing.
+using U32 = uint32_t;
+using U64 = uint64_t;
 
 // One activation of a function by some lanes of a warp.
 struct Frame {
@@ -103,7 +100,11 @@ struct Warp {
   std::vector<std::unique_ptr<Frame>> frames;  // [0]: the kernel's
   std::vector<std::unique_ptr<Frame>> free_frames;
   uint64_t clock = 0;
+  uint32_t carry = 0;          // CC.CF of each lane
+  uint32_t sync_phase = 0;     // Check: rises when lanes of the warp synchronise
   AsyncGroups async;
+  // barrier.cluster: lanes that arrived in the running phase, lanes whose phase has completed and who have not waited yet.
+  uint32_t cluster_arrived = 0, cluster_done = 0;
 
   uint32_t live() const { return existing & ~exited; }
   Split& split() { return splits[static_cast<size_t>(current)]; }
@@ -121,6 +122,7 @@ template <class T>
 struct Barrier {
   uint32_t expected = 0;   // threads; 0: all of the CTA
   uint32_t arrived = 0;    // threads, warps rounded up
+  uint32_t repeated = 0;   // of which by lanes that had arrived before
   bool in_use = false;
   uint32_t popc = 0;       // bar.red
   bool all = true, any = false;
@@ -144,7 +146,6 @@ struct Cluster {
   uint64_t linear = 0;
   std::vector<std::unique_ptr<Cta>> ctas;
   struct {
-    uint32_t arrived = 0;  // threads, warps rounded up
     uint32_t phase = 0;
   } barrier;  // barrier.cluster
 };

@@ -64,7 +64,9 @@ struct Launch {
   std::atomic<uint64_t> resident{0};
   std::atomic<uint64_t> progress{0};
   std::atomic<int> polling_workers{0}, working{0};
+  std::vector<uint64_t> selection;   // clusters that run; empty: all
   Checker* checker = nullptr;
+  uint64_t wanted() const { return selection.empty() ? clusters : selection.size(); }
 };
 
 struct Worker {
@@ -75,6 +77,7 @@ struct Worker {
   uint64_t instructions = 0;  // not yet added to the run's
   Checker* checker = nullptr;
   std::vector<std::unique_ptr<Cluster>> resident, spare;
+  uint64_t random = 0;        // Fuzz: state of the warp order
   Worker(Launch& launch_in, RunState& run_in) : launch(launch_in), run(run_in) {}
 };
 

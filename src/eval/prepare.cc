@@ -11,7 +11,7 @@ Result<std::optional<Artifact>> step_build(Climb& climb, const Candidate& candid
   climb.harness.progress("compiling " + candidate.file_name);
   double begin = now_s();
   PTXB_TRY(TempFolder headers, TempFolder::make("ptxbench-header-"));
-  PTXB_CHECK_OK(write_file(headers.path() / "ptxbench_task.h", task_header(climb.request.task)));
+  PTXB_CHECK_OK(write_file(headers.path() / "ptxbench_task.h", shim::task_header(climb.request.task.definition)));
   build::BuildRequest request{.candidate = candidate, .arch = climb.request.arch, .header_folder = headers.path()};
   PTXB_TRY(build::BuildOutcome outcome, build::build(request, climb.harness.build));
   Evaluation& e = climb.evaluation;
@@ -34,6 +34,12 @@ Result<std::optional<Artifact>> step_build(Climb& climb, const Candidate& candid
   e.kernels = artifact.kernels;
   e.provenance.cubin_sha256 = artifact.cubin_sha256;
   return std::optional<Artifact>(artifact);
+}
+
+Result<Recorded> record_plan(const Artifact& artifact, const Task& task, const Harness& harness) {
+  PTXB_TRY(shim::RecordOutcome outcome, shim::record(artifact, task, harness.record));
+  if (outcome.verdict == Verdict::Passed) return Recorded(std::move(outcome.plan));
+  return Recorded(Judgement{outcome.verdict, std::move(outcome.cause), std::move(outcome.hint)});
 }
 
 }  // namespace ptxb

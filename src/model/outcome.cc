@@ -12,7 +12,7 @@ std::string_view name(FindingKind kind) {
   constexpr const char* kNames[] = {"out_of_bounds", "misaligned",          "uninitialised_read", "race",
                                     "missing_fence", "deadlock",            "trap",               "assert_failed",
                                     "illegal_instruction", "barrier_misuse", "divergent_aligned", "async_hazard",
-                                    "lint"};
+                                    "wild_pointer", "lint"};
   return kNames[static_cast<size_t>(kind)];
 }
 

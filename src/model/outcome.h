@@ -29,7 +29,9 @@ struct CodePlace {
 
 enum class FindingKind {
   OutOfBounds, Misaligned, UninitialisedRead, Race, MissingFence, Deadlock, Trap, AssertFailed, IllegalInstruction,
-  BarrierMisuse, DivergentAligned, AsyncHazard, Lint,
+  BarrierMisuse, DivergentAligned, AsyncHazard,
+  WildPointer,  // an address near no buffer
+  Lint,
 };
 std::string_view name(FindingKind kind);
 

@@ -80,8 +80,13 @@ void Lexer::skip_blank() {
 }
 
 bool Lexer::at(char c) {
+  const size_t at = at_;
+  const int line = line_;
   skip_blank();
-  return peek() == c && (c != ':' || peek(1) != ':');
+  const bool found = peek() == c && (c != ':' || peek(1) != ':');
+  at_ = at;
+  line_ = line;
+  return found;
 }
 
 Token Lexer::next() {

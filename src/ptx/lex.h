@@ -43,7 +43,7 @@ class Lexer {
   // The rest of a mnemonic whose first identifier is `first` (the token read last): "ld" ->
   // "ld.global.f32". White space before a dot is allowed; then `storage` holds the joined spelling.
   std::string_view mnemonic(const Token& first, std::string& storage);
-  // Whether the next significant character is `c`; consumes nothing but white space and comments.
+  // Whether the next significant character is `c` (a lone one for ':'); consumes nothing.
   bool at(char c);
   // Skips to behind the '}' that closes a '{' already read. False: the text ends first.
   bool skip_braces();

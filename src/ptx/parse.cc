@@ -1,5 +1,5 @@
-// Owns the module level: version, target, files, debug sections, and the order of things; see parser.h for the other parts.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the module level: version, target, files, debug sections, and the order of things; see
+// parser.h for the other parts. SPDX-License-Identifier: Apache-2.0
 #include "ptx/parse.h"
 
 #include "base/text.h"
@@ -87,7 +87,8 @@ Result<Module> Parser::module() {
   return std::move(module_);
 }
 
-// PTX ISA 11.1: .version first, then .target; .address_size is optional and only 64 is left on these targets.
+// PTX ISA 11.1: .version first, then .target; .address_size is optional and only 64 is left on
+// these targets.
 bool Parser::preamble() { return version() && target(); }
 
 bool Parser::version() {

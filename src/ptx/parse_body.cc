@@ -1,5 +1,5 @@
-// Owns function bodies: blocks, labels, branch tables, source locations (PTX ISA 4.4, 7.1, 11.3, 11.5.4).
-// Nesting is bounded; labels are resolved when their block ends.
+// Owns function bodies: blocks, labels, branch tables, source locations (PTX
+// ISA 4.4, 7.1, 11.3, 11.5.4). Nesting is bounded; labels are resolved when their block ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 
@@ -145,7 +145,8 @@ bool Parser::location_directive() {
          integer(ignored, "a column");
 }
 
-// Binds the uses of this block to its labels; what is left may mean a label of an enclosing block (PTX ISA 4.4).
+// Binds the uses of this block to its labels; what is left may mean a label of an enclosing block
+// (PTX ISA 4.4).
 bool Parser::close_labels() {
   LabelScope scope = std::move(label_scopes_.back());
   label_scopes_.pop_back();

@@ -27,17 +27,24 @@ bool is_opaque_type(std::string_view word) {
 
 bool Parser::space_of_directive(Space& out) {
   if (token_.kind != Token::Kind::Directive) return unexpected("a directive");
-  if (token_.text == "global") out = Space::Global;
-  else if (token_.text == "shared") out = Space::Shared;
-  else if (token_.text == "const") out = Space::Const;
-  else if (token_.text == "local") out = Space::Local;
-  else if (token_.text == "param") out = Space::Param;
-  else return fail(ErrorCode::Unsupported, token_.line, "directive ." + std::string(token_.text));
+  if (token_.text == "global")
+    out = Space::Global;
+  else if (token_.text == "shared")
+    out = Space::Shared;
+  else if (token_.text == "const")
+    out = Space::Const;
+  else if (token_.text == "local")
+    out = Space::Local;
+  else if (token_.text == "param")
+    out = Space::Param;
+  else
+    return fail(ErrorCode::Unsupported, token_.line, "directive ." + std::string(token_.text));
   advance();
   return true;
 }
 
-// .attribute(.managed) and .unified change where an object lives, not what it holds (PTX ISA 5.4.8).
+// .attribute(.managed) and .unified change where an object lives, not what it holds (PTX
+// ISA 5.4.8).
 bool Parser::attributes() {
   if (!expect('(')) return false;
   do {
@@ -230,7 +237,8 @@ bool Parser::initialiser(Variable& variable, std::vector<uint64_t> dimensions) {
   return true;
 }
 
-// One brace level of an array of `dimensions`; recursion is bounded by their number (16 and the vector).
+// One brace level of an array of `dimensions`; recursion is bounded by their number (16 and the
+// vector).
 bool Parser::initial_level(Variable& variable, const std::vector<uint64_t>& dimensions,
                            size_t level, uint64_t begin) {
   if (level == dimensions.size()) return initial_element(variable, begin);
@@ -260,8 +268,8 @@ bool Parser::address_constant(Variable::Relocation& out) {
     if (!identifier(symbol, "a symbol") || !expect(')')) return false;
   }
   const auto meaning = names_.find(symbol);
-  if (!meaning || (meaning->kind != Meaning::Kind::Variable &&
-                   meaning->kind != Meaning::Kind::Function)) {
+  if (!meaning ||
+      (meaning->kind != Meaning::Kind::Variable && meaning->kind != Meaning::Kind::Function)) {
     return fail(ErrorCode::BadInput, line, "undeclared symbol " + shown(symbol));
   }
   out.symbol = symbol;
@@ -319,12 +327,14 @@ bool Parser::store_constant(Variable& variable, uint64_t at, const Constant& val
   return true;
 }
 
-// Eight bytes 0xFF(s), 0xFF00(s) ... in a row are one address; nothing else is written by compilers.
+// Eight bytes 0xFF(s), 0xFF00(s) ... in a row are one address; nothing else is written by
+// compilers.
 bool Parser::gather_masked_bytes(Variable& variable) {
   if (masked_bytes_.empty()) return true;
   const auto refuse = [&] {
-    return fail(ErrorCode::Unsupported, variable.line,
-                "a masked address of " + shown(variable.name) + " that is not all 8 bytes in order");
+    return fail(
+        ErrorCode::Unsupported, variable.line,
+        "a masked address of " + shown(variable.name) + " that is not all 8 bytes in order");
   };
   if (masked_bytes_.size() % 8 != 0) return refuse();
   for (size_t first = 0; first < masked_bytes_.size(); first += 8) {

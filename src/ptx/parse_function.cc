@@ -1,5 +1,5 @@
-// Owns function headers: .entry and .func with their parameters and directives (PTX ISA 7.1, 11.2, 11.4, 11.7).
-// SPDX-License-Identifier: Apache-2.0
+// Owns function headers: .entry and .func with their parameters and directives (PTX
+// ISA 7.1, 11.2, 11.4, 11.7). SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 
 namespace ptxb::ptx {
@@ -27,11 +27,12 @@ bool Parser::parameter(Variable& out) {
     uint32_t pointee = 1;
     if (take_directive("align") && !alignment(pointee)) return false;
   }
-  out.alignment_bytes = declared_alignment ? declared_alignment
-                                           : uint32_t(size_bytes(out.type)) * vector_length;
+  out.alignment_bytes =
+      declared_alignment ? declared_alignment : uint32_t(size_bytes(out.type)) * vector_length;
   std::vector<uint64_t> dimensions;
   if (!declarator(out, vector_length, dimensions)) return false;
-  if (out.space == Space::Reg && !dimensions.empty()) return bad("a register parameter with a size");
+  if (out.space == Space::Reg && !dimensions.empty())
+    return bad("a register parameter with a size");
   if (out.space == Space::Param && out.type == Type::Pred) return bad("a predicate in memory");
   return true;
 }
@@ -150,6 +151,7 @@ bool Parser::declare_parameters() {
     if (name == "_") continue;
     if (variable.space == Space::Reg) {
       if (!registers(name, variable.type, 1)) return false;
+      variable.name = function_.registers.back().name;
       continue;
     }
     Meaning meaning;

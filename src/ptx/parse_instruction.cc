@@ -1,5 +1,5 @@
-// Owns one instruction (PTX ISA 9.2-9.3): guard, mnemonic against the opcode table, operands against its patterns.
-// What the table does not know is refused by name, never skipped.
+// Owns one instruction (PTX ISA 9.2-9.3): guard, mnemonic against the opcode table, operands
+// against its patterns. What the table does not know is refused by name, never skipped.
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 #include "ptx/roles.h"
@@ -100,7 +100,8 @@ bool Parser::operands(Instruction& out) {
   if (token_.is(';')) return true;
   constexpr size_t kMostOperandsOfOne = 16;
   do {
-    if (out.operands.size() >= kMostOperandsOfOne) return bad("an instruction of too many operands");
+    if (out.operands.size() >= kMostOperandsOfOne)
+      return bad("an instruction of too many operands");
     Operand& next = out.operands.emplace_back();
     const size_t position = out.operands.size();
     bool good = false;
@@ -194,8 +195,8 @@ bool Parser::check_call(const Instruction& instruction) {
   const size_t returns = instruction.operands[0].elements.size();
   // The last parameter of a variadic function is an array without a size (PTX ISA 7.1.2).
   const bool variadic = !function.params.empty() && function.params.back().is_extern_array;
-  const bool fits = arguments == function.params.size() ||
-                    (variadic && arguments + 1 >= function.params.size());
+  const bool fits =
+      arguments == function.params.size() || (variadic && arguments + 1 >= function.params.size());
   if (fits && returns == function.returns.size()) return true;
   return fail(ErrorCode::BadInput, instruction.line,
               "call of " + shown(function.name) + " with " + std::to_string(arguments) +

@@ -1,12 +1,13 @@
-// Owns operands (PTX ISA 6.1-6.4): registers, constants, special registers, addresses, vectors, pairs, names.
-// SPDX-License-Identifier: Apache-2.0
+// Owns operands (PTX ISA 6.1-6.4): registers, constants, special registers, addresses, vectors,
+// pairs, names. SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 
 namespace ptxb::ptx {
 namespace {
 
-constexpr uint64_t kMostOperands = 16'000'000;  // of a module: bounds memory by more than the text's length
-constexpr int kTighterThanSum = 10;             // binding strength of '*'
+constexpr uint64_t kMostOperands =
+    16'000'000;                      // of a module: bounds memory by more than the text's length
+constexpr int kTighterThanSum = 10;  // binding strength of '*'
 
 // ".x" and colour names of a vector member; -1: neither.
 int member_index(std::string_view member) {
@@ -25,10 +26,14 @@ bool Parser::spend_operand() {
 
 const Variable& Parser::variable_of(const Meaning& meaning) const {
   switch (meaning.owner) {
-    case Meaning::Owner::Params: return function_.params[meaning.index];
-    case Meaning::Owner::Returns: return function_.returns[meaning.index];
-    case Meaning::Owner::Locals: return function_.locals[meaning.index];
-    case Meaning::Owner::Module: break;
+    case Meaning::Owner::Params:
+      return function_.params[meaning.index];
+    case Meaning::Owner::Returns:
+      return function_.returns[meaning.index];
+    case Meaning::Owner::Locals:
+      return function_.locals[meaning.index];
+    case Meaning::Owner::Module:
+      break;
   }
   return module_.variables[meaning.index];
 }
@@ -65,8 +70,7 @@ bool Parser::negated_operand(Operand& out) {
   if (token_.kind == Token::Kind::Identifier && !token_.is_word("WARP_SZ")) {
     const int line = token_.line;
     if (!named_operand(out)) return false;
-    if (out.kind != Operand::Kind::Register ||
-        function_.registers[out.reg].type != Type::Pred) {
+    if (out.kind != Operand::Kind::Register || function_.registers[out.reg].type != Type::Pred) {
       return fail(ErrorCode::BadInput, line, "'!' before something that is no predicate");
     }
     out.negated = true;
@@ -100,7 +104,8 @@ bool Parser::meaning_operand(std::string_view name, const Meaning& meaning, int 
       out.kind = Operand::Kind::Register;
       out.reg = meaning.index;
       return true;
-    case Meaning::Kind::Vector: return vector_register(meaning, out);
+    case Meaning::Kind::Vector:
+      return vector_register(meaning, out);
     case Meaning::Kind::Function:
       out.kind = Operand::Kind::Symbol;
       out.symbol = module_.functions[meaning.index].name;
@@ -112,7 +117,8 @@ bool Parser::meaning_operand(std::string_view name, const Meaning& meaning, int 
         return fail(ErrorCode::Unsupported, line, "an indexed array operand: " + shown(name));
       }
       return offset(out.offset);
-    case Meaning::Kind::Table: break;
+    case Meaning::Kind::Table:
+      break;
   }
   return fail(ErrorCode::BadInput, line, "a table of targets as an operand: " + shown(name));
 }
@@ -194,7 +200,8 @@ bool Parser::pair_operand(Operand& out) {
   return true;
 }
 
-// "+ constant" and "+ -constant", as often as they come; nothing is 0. Also "- constant", which some people write.
+// "+ constant" and "+ -constant", as often as they come; nothing is 0. Also "- constant", which
+// some people write.
 bool Parser::offset(int64_t& out) {
   uint64_t sum = 0;
   while (token_.is('+') || token_.is('-')) {
@@ -229,7 +236,8 @@ bool Parser::address_operand(Operand& out) {
     case Operand::Kind::Immediate:
       if (base.literal != Operand::Literal::Integer) return bad("a float as an address");
       break;
-    default: return fail(ErrorCode::BadInput, line, "an address that is no register or symbol");
+    default:
+      return fail(ErrorCode::BadInput, line, "an address that is no register or symbol");
   }
   out.elements.push_back(std::move(base));
   while (take(',')) {

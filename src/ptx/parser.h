@@ -1,6 +1,6 @@
-// Owns the state of one parse: the token in hand, scopes, budgets, the module so far. Private to the room; parse.h is the
-// public face. Methods return false after recording the one error; nothing is ever skipped silently.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the state of one parse: the token in hand, scopes, budgets, the module so far. Private to
+// the room; parse.h is the public face. Methods return false after recording the one error; nothing
+// is ever skipped silently. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@
 
 namespace ptxb::ptx {
 
-// A value of a constant expression (PTX ISA 4.6): 64-bit signed or unsigned integer, or a float literal's bits.
+// A value of a constant expression (PTX ISA 4.6): 64-bit signed or unsigned integer, or a float
+// literal's bits.
 struct Constant {
   enum class Kind : uint8_t { Signed, Unsigned, F32, F64 };
   Kind kind = Kind::Signed;
@@ -190,8 +191,8 @@ class Parser {
   Function function_;
   std::vector<LabelScope> label_scopes_;
   std::vector<MaskedByte> masked_bytes_;
-  // The name declarator() read last, and those of all parameters of the header in hand: views into the text, which
-  // outlives the scopes (the strings in Variable move).
+  // The name declarator() read last, and those of all parameters of the header in hand: views into
+  // the text, which outlives the scopes (the strings in Variable move).
   std::string_view declared_name_;
   std::vector<std::string_view> parameter_names_;
   SourcePlace place_;

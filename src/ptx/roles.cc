@@ -29,19 +29,30 @@ bool is_source(const Operand& operand) {
 
 bool fits(Role role, const Operand& operand) {
   switch (role) {
-    case Role::Destination: return is_destination(operand);
-    case Role::DestinationPair: return operand.kind == Kind::Pair || is_destination(operand);
-    case Role::Accumulator: return operand.kind != Kind::Sink && is_destination(operand);
-    case Role::Source: return is_source(operand);
-    case Role::Vector: return operand.kind == Kind::Vector && is_source(operand);
-    case Role::Predicate: return operand.kind == Kind::Register || operand.kind == Kind::Immediate;
-    case Role::Immediate: return operand.kind == Kind::Immediate;
+    case Role::Destination:
+      return is_destination(operand);
+    case Role::DestinationPair:
+      return operand.kind == Kind::Pair || is_destination(operand);
+    case Role::Accumulator:
+      return operand.kind != Kind::Sink && is_destination(operand);
+    case Role::Source:
+      return is_source(operand);
+    case Role::Vector:
+      return operand.kind == Kind::Vector && is_source(operand);
+    case Role::Predicate:
+      return operand.kind == Kind::Register || operand.kind == Kind::Immediate;
+    case Role::Immediate:
+      return operand.kind == Kind::Immediate;
     case Role::AddressRead:
     case Role::AddressWritten:
-    case Role::AddressUpdated: return operand.kind == Kind::Address;
-    case Role::SourceOrAddress: return operand.kind == Kind::Address || is_source(operand);
-    case Role::Label: return operand.kind == Kind::Label;
-    case Role::Table: return operand.kind == Kind::LabelTable;
+    case Role::AddressUpdated:
+      return operand.kind == Kind::Address;
+    case Role::SourceOrAddress:
+      return operand.kind == Kind::Address || is_source(operand);
+    case Role::Label:
+      return operand.kind == Kind::Label;
+    case Role::Table:
+      return operand.kind == Kind::LabelTable;
   }
   return false;
 }
@@ -75,19 +86,32 @@ std::optional<std::vector<Role>> operand_roles(const Instruction& instruction) {
 
 std::string_view name(Role role) {
   switch (role) {
-    case Role::Destination: return "destination";
-    case Role::DestinationPair: return "destination or pair";
-    case Role::Accumulator: return "accumulator";
-    case Role::Source: return "source";
-    case Role::Vector: return "vector";
-    case Role::Predicate: return "predicate";
-    case Role::Immediate: return "immediate";
-    case Role::AddressRead: return "source address";
-    case Role::AddressWritten: return "destination address";
-    case Role::AddressUpdated: return "address";
-    case Role::SourceOrAddress: return "source or address";
-    case Role::Label: return "label";
-    case Role::Table: return "table";
+    case Role::Destination:
+      return "destination";
+    case Role::DestinationPair:
+      return "destination or pair";
+    case Role::Accumulator:
+      return "accumulator";
+    case Role::Source:
+      return "source";
+    case Role::Vector:
+      return "vector";
+    case Role::Predicate:
+      return "predicate";
+    case Role::Immediate:
+      return "immediate";
+    case Role::AddressRead:
+      return "source address";
+    case Role::AddressWritten:
+      return "destination address";
+    case Role::AddressUpdated:
+      return "address";
+    case Role::SourceOrAddress:
+      return "source or address";
+    case Role::Label:
+      return "label";
+    case Role::Table:
+      return "table";
   }
   return "";
 }

@@ -26,7 +26,7 @@ inline uint64_t bits(const void* pointer) { return reinterpret_cast<uint64_t>(po
 // ENTRY(cuFoo, (int a), { ... return code; }): the function, under the recorder's lock.
 #define ENTRY(NAME, PARAMS, ...)                                \
   extern "C" int NAME PARAMS {                                  \
-    using namespace ptxb::shim;                                 \
+    using namespace ptxb; using namespace ptxb::shim; \
     [[maybe_unused]] static constexpr const char* kApi = #NAME; \
     Guard guard = recorder().lock();                            \
     return driver_code([&]() -> int __VA_ARGS__());             \
@@ -37,7 +37,7 @@ inline uint64_t bits(const void* pointer) { return reinterpret_cast<uint64_t>(po
   STREAM_ENTRY_ONE(NAME, NAME##SUFFIX, DefaultStream::PerThread, PARAMS, __VA_ARGS__)
 #define STREAM_ENTRY_ONE(NAME, SYMBOL, MEANING, PARAMS, ...)                           \
   extern "C" int SYMBOL PARAMS {                                                       \
-    using namespace ptxb::shim;                                                        \
+    using namespace ptxb; using namespace ptxb::shim; \
     [[maybe_unused]] static constexpr const char* kApi = #NAME;                        \
     [[maybe_unused]] static constexpr DefaultStream kDefault = MEANING;                \
     [[maybe_unused]] auto stream_at = [](void* handle) {                               \

@@ -11,6 +11,7 @@ namespace {
 // The handles with a fixed meaning.
 constexpr uintptr_t kLegacyHandle = 1, kPerThreadHandle = 2;
 constexpr unsigned kNonBlocking = 1;
+constexpr int kRelaxed = 2;  // capture mode in which other calls stay allowed
 
 }  // namespace
 
@@ -119,7 +120,6 @@ Code Recorder::wait_event(std::string_view api, Stream* stream, void* handle) {
 }
 
 bool Recorder::any_capture() const {
-  constexpr int kRelaxed = 2;
   return std::any_of(streams_.begin(), streams_.end(), [](const auto& stream) {
     return stream->capture && stream->capture->capture_mode != kRelaxed;
   });

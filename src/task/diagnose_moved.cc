@@ -105,8 +105,9 @@ std::string explain_moved(const Evidence& evidence, const std::vector<int64_t>& 
     return layout.matrices == 1 ? "as if stored column-major (transposed); the output is row-major"
                                 : "as if each " + std::string(layout.matrix_word) + " were stored transposed; the output is row-major";
   }
-  if (std::string text = shifted(evidence, samples, layout); !text.empty()) return text;
-  return exchanged(evidence, samples, layout);
+  // An exchange stays inside the output and so must explain every sample: it goes first.
+  if (std::string text = exchanged(evidence, samples, layout); !text.empty()) return text;
+  return shifted(evidence, samples, layout);
 }
 
 std::string explain_scale(const Evidence& evidence, const std::vector<int64_t>& samples, const Layout& layout) {

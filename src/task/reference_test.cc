@@ -108,9 +108,9 @@ TEST(Reference, RefusesWhatItWasNotWrittenFor) {
   Task task = gemm_task(4, 8, 16);
   const Buffers inputs = *make_inputs(task, {}, 1);
   Buffers broken = inputs;
-  broken[0][0] = broken[0][1] = 0x7f;  // 0x7f7f is finite; 0x7fff is a NaN
   EXPECT_TRUE(compute_reference(task, broken, {}, 1));
-  broken[0][0] = 0xff;
+  broken[0][0] = 0xff;  // 0x7fff is a NaN
+  broken[0][1] = 0x7f;
   EXPECT_EQ(compute_reference(task, broken, {}, 1).error().code, ErrorCode::Harness);
   broken.pop_back();
   EXPECT_EQ(compute_reference(task, broken, {}, 1).error().code, ErrorCode::Harness);

@@ -36,45 +36,20 @@ PTXB_STEP void fill(Panels<a_type, b_type, blocks>& p, const MmaOperands& o) {
   }
 }
 
-// Accumulator registers of one row half.
-template <MmaAccumulator accumulator>
-PTXB_STEP void load_half_tile(HalfTile& t, const uint32_t* const* c, int half) {
-  for (int q = 0; q < 4; ++q) {
-    if constexpr (accumulator == MmaAccumulator::F32) {
-      t.v[2 * q] = as_float(load_lanes(c[2 * half] + 8 * q));
-      t.v[2 * q + 1] = as_float(load_lanes(c[2 * half + 1] + 8 * q));
-    } else {
-      widen_pairs(load_lanes(c[half] + 8 * q), t.v[2 * q], t.v[2 * q + 1]);
-    }
-  }
-}
-
-template <MmaAccumulator accumulator>
-PTXB_STEP void store_half_tile(uint32_t* const* d, int half, const HalfTile& t) {
-  for (int q = 0; q < 4; ++q) {
-    if constexpr (accumulator == MmaAccumulator::F32) {
-      store_lanes(d[2 * half] + 8 * q, as_bits(canonical(t.v[2 * q])));
-      store_lanes(d[2 * half + 1] + 8 * q, as_bits(canonical(t.v[2 * q + 1])));
-    } else {
-      store_lanes(d[half] + 8 * q, narrow_pairs(t.v[2 * q], t.v[2 * q + 1]));
-    }
-  }
-}
-
 template <MmaType a_type, MmaType b_type, int blocks, MmaAccumulator accumulator>
 PTXB_TARGET void fast_mma(const MmaOperands& o) {
   using P = Panels<a_type, b_type, blocks>;
   P panels;
   fill(panels, o);
   HalfTile upper;
-  load_half_tile<accumulator>(upper, o.c, 0);
+  load_tile<accumulator>(upper, o.c);
   fma_panel<P::kElements, blocks>(upper, panels.a, panels.b);
   HalfTile lower;
-  load_half_tile<accumulator>(lower, o.c, 1);  // before any write: d may be c in any order
+  load_tile<accumulator>(lower, o.c + kHalfRegisters<accumulator>);  // before any write: d may be c in any order
   HalfTile done = upper;
   fma_panel<P::kElements, blocks>(lower, panels.a + P::kHalfSize, panels.b);
-  store_half_tile<accumulator>(o.d, 0, done);
-  store_half_tile<accumulator>(o.d, 1, lower);
+  store_tile<accumulator>(o.d, done);
+  store_tile<accumulator>(o.d + kHalfRegisters<accumulator>, lower);
 }
 
 // The eight lanes of one vector by the scalar model. row_pair: 0..7 over both halves.
@@ -121,8 +96,8 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
   bool safe_a = fill_exponents(a_exponent, panels.a, 2 * P::kHalfSize, element_info(a_type).lowest_exponent);
   bool safe_b = fill_exponents(b_exponent, panels.b, P::kDepth * 8, element_info(b_type).lowest_exponent);
   HalfTile tiles[2];
-  load_half_tile<accumulator>(tiles[0], o.c, 0);
-  load_half_tile<accumulator>(tiles[1], o.c, 1);
+  load_tile<accumulator>(tiles[0], o.c);
+  load_tile<accumulator>(tiles[1], o.c + kHalfRegisters<accumulator>);
   for (int row_pair = 0; row_pair < 8; ++row_pair) {
     int offset = row_pair / 4 * P::kHalfSize + row_pair % 4 * 8;
     SpreadRows<P::kDepth> rows;
@@ -132,7 +107,7 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
       for (int k = 0; k < P::kDepth; k += kTerms) {
         __m256 result;
         if (safe_a && safe_b &&
-            fused_block<kTerms, kRounding>(result, rows.value + k * 8, rows.exponent + k * 8, panels.b + k * 8 + 4 * parity,
+            fused_block<kTerms, 8, ExactModel{}.fraction_bits, kRounding>(result, rows.value + k * 8, rows.exponent + k * 8, panels.b + k * 8 + 4 * parity,
                                            b_exponent + k * 8 + 4 * parity, acc, ExactModel{}.exponent_floor)) {
           acc = kWide ? result : round_through_f16(result);
           continue;
@@ -144,8 +119,8 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
       }
     }
   }
-  store_half_tile<accumulator>(o.d, 0, tiles[0]);
-  store_half_tile<accumulator>(o.d, 1, tiles[1]);
+  store_tile<accumulator>(o.d, tiles[0]);
+  store_tile<accumulator>(o.d + kHalfRegisters<accumulator>, tiles[1]);
 }
 
 template <MmaType a, MmaType b, int blocks, MmaAccumulator accumulator>

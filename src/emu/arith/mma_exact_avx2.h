@@ -13,7 +13,6 @@ namespace ptxb::emu::arith {
 inline constexpr int kZeroExponent = -20000;  // of a zero operand: never the maximum
 inline constexpr int kSafeLowest = -48;       // products of safe operands are normal f32 ...
 inline constexpr int kSafeHighest = 60;       // ... and far from infinity
-inline constexpr int kFractionBits = 25;
 
 // Unbiased exponents, at least `lowest` for nonzero values (subnormals of the element type are not normalised).
 PTXB_STEP __m256i exponents(__m256 v, int lowest) {
@@ -41,10 +40,11 @@ PTXB_STEP __m256 scale_of(__m256i exponent) {
   return as_float(_mm256_slli_epi32(_mm256_add_epi32(exponent, word(127)), 23));
 }
 
-// (s0 + s1) * 2^(largest - 25) as f64 in two halves; exact.
+// (s0 + s1) * 2^(largest - fraction_bits) as f64 in two halves; exact.
 PTXB_STEP __m256d sum_half(__m128i s0, __m128i s1) { return _mm256_add_pd(_mm256_cvtepi32_pd(s0), _mm256_cvtepi32_pd(s1)); }
+template <int fraction_bits>
 PTXB_STEP __m256d scale_half(__m256d v, __m128i largest) {
-  __m256i biased = _mm256_cvtepi32_epi64(_mm_add_epi32(largest, _mm_set1_epi32(1023 - kFractionBits)));
+  __m256i biased = _mm256_cvtepi32_epi64(_mm_add_epi32(largest, _mm_set1_epi32(1023 - fraction_bits)));
   return _mm256_mul_pd(v, _mm256_castsi256_pd(_mm256_slli_epi64(biased, 52)));
 }
 
@@ -62,20 +62,21 @@ PTXB_STEP __m256d odd_bits(__m256d v) {
 
 enum class SumRounding : uint8_t { Truncate24, Truncate14, Odd24 };
 
-template <SumRounding rounding>
+template <int fraction_bits, SumRounding rounding>
 PTXB_STEP __m128 finish_half(__m128i s0, __m128i s1, __m128i largest) {
   __m256d v = sum_half(s0, s1);
   if constexpr (rounding == SumRounding::Truncate24) v = truncate_bits<29>(v);
   if constexpr (rounding == SumRounding::Truncate14) v = truncate_bits<39>(v);
   if constexpr (rounding == SumRounding::Odd24) v = odd_bits(v);
-  return _mm256_cvtpd_ps(scale_half(v, largest));
+  return _mm256_cvtpd_ps(scale_half<fraction_bits>(v, largest));
 }
 
-template <SumRounding rounding>
+template <int fraction_bits, SumRounding rounding>
 PTXB_STEP __m256 finish_sum(__m256i s0, __m256i s1, __m256i largest) {
-  __m128 low = finish_half<rounding>(_mm256_castsi256_si128(s0), _mm256_castsi256_si128(s1), _mm256_castsi256_si128(largest));
-  __m128 high = finish_half<rounding>(_mm256_extracti128_si256(s0, 1), _mm256_extracti128_si256(s1, 1),
-                                      _mm256_extracti128_si256(largest, 1));
+  __m128 low = finish_half<fraction_bits, rounding>(_mm256_castsi256_si128(s0), _mm256_castsi256_si128(s1),
+                                                    _mm256_castsi256_si128(largest));
+  __m128 high = finish_half<fraction_bits, rounding>(_mm256_extracti128_si256(s0, 1), _mm256_extracti128_si256(s1, 1),
+                                                     _mm256_extracti128_si256(largest, 1));
   return _mm256_set_m128(high, low);
 }
 
@@ -110,15 +111,15 @@ PTXB_STEP void spread_rows(SpreadRows<elements * blocks * 4>& rows, const float*
   }
 }
 
-// One fused block of `terms` <= 16 products and c. b and b_exponent point at the four columns of one parity. False when
+// One fused block of `terms` products and c. a and a_exponent advance by a_step a k. b and b_exponent point at the four columns of one parity. False when
 // a lane needs the scalar model.
-template <int terms, SumRounding rounding>
+template <int terms, int a_step, int fraction_bits, SumRounding rounding>
 PTXB_STEP bool fused_block(__m256& result, const float* a, const int32_t* a_exponent, const float* b,
                            const int32_t* b_exponent, __m256 c, int exponent_floor) {
   __m256i c_exponent = exponents(c, -126);
   __m256i largest = _mm256_max_epi32(c_exponent, _mm256_set1_epi32(exponent_floor));
   for (int k = 0; k < terms; ++k) {
-    __m256i ea = _mm256_load_si256(reinterpret_cast<const __m256i*>(a_exponent + k * 8));
+    __m256i ea = _mm256_load_si256(reinterpret_cast<const __m256i*>(a_exponent + k * a_step));
     __m256i eb = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(b_exponent + k * 8)));
     largest = _mm256_max_epi32(largest, _mm256_add_epi32(ea, eb));
   }
@@ -127,19 +128,21 @@ PTXB_STEP bool fused_block(__m256& result, const float* a, const int32_t* a_expo
   __m256i bad = _mm256_or_si256(low, _mm256_cmpgt_epi32(largest, _mm256_set1_epi32(2 * kSafeHighest)));
   if (!_mm256_testz_si256(bad, bad)) return false;
   largest = _mm256_max_epi32(largest, _mm256_set1_epi32(2 * kSafeLowest));  // all-zero lanes
-  __m256 scale = scale_of(_mm256_sub_epi32(_mm256_set1_epi32(kFractionBits), largest));
-  constexpr int kFirst = terms < 8 ? terms : 8;  // eight terms below 2^27 and c fit an int32
+  __m256 scale = scale_of(_mm256_sub_epi32(_mm256_set1_epi32(fraction_bits), largest));
+  // A term is below 2^(fraction_bits + 2): of 25 bits eight and c fit an int32, and so do eight more in another one.
+  static_assert(terms <= 16 || fraction_bits <= 24 - 6);
+  constexpr int kFirst = terms / 2;
   __m256i s0 = _mm256_cvttps_epi32(_mm256_mul_ps(c, scale));
   __m256i s1 = _mm256_setzero_si256();
   for (int k = 0; k < kFirst; ++k) {
-    __m256 product = _mm256_mul_ps(_mm256_load_ps(a + k * 8), broadcast_four(b + k * 8));
+    __m256 product = _mm256_mul_ps(_mm256_load_ps(a + k * a_step), broadcast_four(b + k * 8));
     s0 = _mm256_add_epi32(s0, _mm256_cvttps_epi32(_mm256_mul_ps(product, scale)));
   }
   for (int k = kFirst; k < terms; ++k) {
-    __m256 product = _mm256_mul_ps(_mm256_load_ps(a + k * 8), broadcast_four(b + k * 8));
+    __m256 product = _mm256_mul_ps(_mm256_load_ps(a + k * a_step), broadcast_four(b + k * 8));
     s1 = _mm256_add_epi32(s1, _mm256_cvttps_epi32(_mm256_mul_ps(product, scale)));
   }
-  result = finish_sum<rounding>(s0, s1, largest);
+  result = finish_sum<fraction_bits, rounding>(s0, s1, largest);
   return true;
 }
 

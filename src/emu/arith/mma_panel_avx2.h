@@ -123,5 +123,36 @@ PTXB_STEP __m256i narrow_pairs(__m256 even, __m256 odd) {
   return _mm256_or_si256(_mm256_cvtepu16_epi32(low), _mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16));
 }
 
+// The accumulator registers of one row half (two of f32, one of f16 pairs). Unrolled by hand: constant indices keep the
+// tile in vector registers.
+template <MmaAccumulator accumulator, int q = 0>
+PTXB_STEP void load_tile(HalfTile& t, const uint32_t* const* c) {
+  if constexpr (accumulator == MmaAccumulator::F32) {
+    t.v[2 * q] = as_float(load_lanes(c[0] + 8 * q));
+    t.v[2 * q + 1] = as_float(load_lanes(c[1] + 8 * q));
+  } else {
+    widen_pairs(load_lanes(c[0] + 8 * q), t.v[2 * q], t.v[2 * q + 1]);
+  }
+  if constexpr (q < 3) load_tile<accumulator, q + 1>(t, c);
+}
+template <int q = 0>
+PTXB_STEP void zero_tile(HalfTile& t) {
+  t.v[2 * q] = t.v[2 * q + 1] = _mm256_setzero_ps();
+  if constexpr (q < 3) zero_tile<q + 1>(t);
+}
+template <MmaAccumulator accumulator, int q = 0>
+PTXB_STEP void store_tile(uint32_t* const* d, const HalfTile& t) {
+  if constexpr (accumulator == MmaAccumulator::F32) {
+    store_lanes(d[0] + 8 * q, as_bits(canonical(t.v[2 * q])));
+    store_lanes(d[1] + 8 * q, as_bits(canonical(t.v[2 * q + 1])));
+  } else {
+    store_lanes(d[0] + 8 * q, narrow_pairs(t.v[2 * q], t.v[2 * q + 1]));
+  }
+  if constexpr (q < 3) store_tile<accumulator, q + 1>(d, t);
+}
+// Registers of a row half: the distance between the first ones of two halves.
+template <MmaAccumulator accumulator>
+inline constexpr int kHalfRegisters = accumulator == MmaAccumulator::F32 ? 2 : 1;
+
 }  // namespace ptxb::emu::arith
 #endif  // PTXB_ARITH_AVX2
