@@ -99,8 +99,8 @@ Result<EvaluationRequest> make_request(const Options& options, const Session& se
   request.arch = options.arch;
   request.profile = options.profile == "quick" ? Profile::Quick : Profile::Strict;
   bool emulated = session.harness.backend == session.harness.emulator;
-  PTXB_TRY(request.task, bind(session.dataset, options.task, options.workload,
-                              emulated ? ShapeChoice::Emulator : ShapeChoice::Headline));
+  PTXB_TRY(request.task, bind_task(session.dataset, options.task, options.workload,
+                                   emulated ? ShapeChoice::Emulator : ShapeChoice::Headline));
   if (options.seed) {
     request.seed = *options.seed;
   } else {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct RunOutcome {
   std::vector<OpcodeCount> counts;       // executed instructions where the backend knows them
   bool counts_exact = true;
   uint64_t output_digest = 0;            // of all outputs' bytes, to compare two runs
+  std::optional<uint64_t> repeat_digest;  // of a second run over other poison, where one was made: must equal output_digest
   std::string coverage;                  // Hazards: "all blocks" or "24 of 56 blocks"
   double seconds = 0;
 };

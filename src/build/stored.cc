@@ -210,7 +210,13 @@ Result<void> store(const Built& built, const std::string& host_library, const Pa
     PTXB_CHECK_OK(write_file(folder / kCubin, artifact.cubin));
     if (artifact.binding != Binding::Ptx) PTXB_CHECK_OK(write_file(folder / kHostLibrary, host_library));
   }
-  return write_file(folder / kRecord, json.dump(1) + "\n");
+  PTXB_CHECK_OK(write_file(folder / kRecord, json.dump(1) + "\n"));
+  // Whatever our umask: the sandbox's user reads these when the recorder loads them.
+  std::error_code fault;
+  namespace fs = std::filesystem;
+  fs::permissions(folder, fs::perms(0755), fault);
+  for (const char* name : {kPtx, kCubin, kHostLibrary, kRecord}) fs::permissions(folder / name, fs::perms(0644), fault);
+  return {};
 }
 
 std::optional<Built> load_stored(const Path& folder) {

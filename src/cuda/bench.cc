@@ -54,19 +54,33 @@ Result<std::unique_ptr<Bench>> Bench::make(const Device& device, const WorkerJob
   PTXB_CHECK_OK(bench->match_tensors());
   PTXB_TRY(bench->board_, Scoreboard::make(device, job.plan.buffers.size() + 2));
   PTXB_CHECK_OK(bench->replay_->poison_all(kPoisonByte));
-  if (!job.plan.setup.empty()) {
-    // Other data than the checked call's: what a first call leaves behind must not answer the second.
-    InputSpec other = job.inputs;
-    other.seed ^= 0x9e3779b97f4a7c15u;
-    PTXB_CHECK_OK(bench->fill_inputs(other));
-    say("setup");
-    trouble = bench->replay_->enqueue(bench->replay_->plan().setup, Replay::Marking::Progress);
-    if (!trouble) trouble = bench->replay_->wait(job.run_timeout_s);
-    if (trouble) return failed(*trouble);
-    PTXB_CHECK_OK(bench->replay_->poison_outputs(kPoisonByte));
-  }
+  say("setup");
+  PTXB_TRY(trouble, bench->run_setup());
+  if (trouble) return failed(*trouble);
   PTXB_CHECK_OK(bench->fill_inputs(job.inputs));
   return bench;
+}
+
+Result<std::optional<Trouble>> Bench::run_setup() {
+  const std::vector<PlanOperation>& setup = replay_->plan().setup;
+  if (setup.empty()) return std::optional<Trouble>();
+  // Other data than the checked call's: what a first call leaves behind must not answer the second.
+  InputSpec other = job_.inputs;
+  other.seed ^= 0x9e3779b97f4a7c15u;
+  PTXB_CHECK_OK(fill_inputs(other));
+  std::optional<Trouble> trouble = replay_->enqueue(setup, Replay::Marking::Progress);
+  if (!trouble) trouble = replay_->wait(job_.run_timeout_s);
+  if (!trouble) PTXB_CHECK_OK(replay_->poison_outputs(kPoisonByte));
+  return trouble;
+}
+
+Result<std::optional<Trouble>> Bench::renew() {
+  if (!replay_->keeps_state()) return std::optional<Trouble>();
+  PTXB_TRY(std::optional<Trouble> trouble, replay_->forget_state(kPoisonByte));
+  if (trouble || replay_->plan().setup.empty()) return trouble;
+  PTXB_TRY(trouble, run_setup());
+  if (!trouble) PTXB_CHECK_OK(fill_inputs(job_.inputs));
+  return trouble;
 }
 
 Result<void> Bench::match_tensors() {

@@ -46,6 +46,9 @@ class Bench {
   CUdeviceptr output(size_t index) const { return output_addresses_[index]; }
 
   Result<void> fill_inputs(InputSpec spec);
+  // A plan that keeps state is put back to where its checked call began: fresh state, setup on other data, the job's inputs,
+  // poisoned outputs. So no timed call finds what an earlier one left. Cheap (nothing to do) for plans without state.
+  Result<std::optional<Trouble>> renew();
   // Digests of every input buffer, in plan order, and of the padding (last).
   Result<std::vector<uint64_t>> surroundings();
   Result<uint64_t> output_digest();
@@ -56,6 +59,7 @@ class Bench {
  private:
   Bench(const Device& device, const WorkerJob& job) : device_(device), job_(job) {}
   Result<void> match_tensors();
+  Result<std::optional<Trouble>> run_setup();
 
   const Device& device_;
   const WorkerJob& job_;

@@ -30,6 +30,7 @@ class SassMetrics {
   SassMetrics(const SassMetrics&) = delete;
   SassMetrics& operator=(const SassMetrics&) = delete;
   ~SassMetrics() {
+    if (context_abandoned()) return;
     if (enabled_) {
       CUpti_SassMetricsDisable_Params disable = {};
       disable.structSize = CUpti_SassMetricsDisable_Params_STRUCT_SIZE;

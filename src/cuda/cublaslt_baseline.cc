@@ -24,22 +24,30 @@ const CublasLtFunctions& lt() { return **load_cublaslt(); }
 struct LtHandle {
   using Value = cublasLtHandle_t;
   static Value none() { return nullptr; }
-  static void close(Value value) noexcept { lt().cublasLtDestroy(value); }
+  static void close(Value value) noexcept {
+    if (!context_abandoned()) lt().cublasLtDestroy(value);
+  }
 };
 struct LtDescription {
   using Value = cublasLtMatmulDesc_t;
   static Value none() { return nullptr; }
-  static void close(Value value) noexcept { lt().cublasLtMatmulDescDestroy(value); }
+  static void close(Value value) noexcept {
+    if (!context_abandoned()) lt().cublasLtMatmulDescDestroy(value);
+  }
 };
 struct LtLayout {
   using Value = cublasLtMatrixLayout_t;
   static Value none() { return nullptr; }
-  static void close(Value value) noexcept { lt().cublasLtMatrixLayoutDestroy(value); }
+  static void close(Value value) noexcept {
+    if (!context_abandoned()) lt().cublasLtMatrixLayoutDestroy(value);
+  }
 };
 struct LtPreference {
   using Value = cublasLtMatmulPreference_t;
   static Value none() { return nullptr; }
-  static void close(Value value) noexcept { lt().cublasLtMatmulPreferenceDestroy(value); }
+  static void close(Value value) noexcept {
+    if (!context_abandoned()) lt().cublasLtMatmulPreferenceDestroy(value);
+  }
 };
 
 // One handle a process: creating it loads the library's kernels.

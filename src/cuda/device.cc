@@ -40,7 +40,11 @@ Result<DeviceFacts> read_facts(CUdevice device, int ordinal) {
   facts.bus_id = text.data();
   int version = 0;
   PTXB_CHECK_OK(cuda_check(driver().cuDriverGetVersion(&version), "driver version"));
-  facts.driver_version = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  facts.driver_version = "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  const auto nvml = load_nvml();
+  if (nvml && (*nvml)->driver_version(text.data(), text.size()) == 0) {
+    facts.driver_version = std::string(text.data()) + " (" + facts.driver_version + ")";
+  }
   const std::pair<int*, CUdevice_attribute> attributes[] = {
       {&facts.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
       {&facts.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},

@@ -20,32 +20,42 @@ namespace ptxb::cuda {
 struct StreamTraits {
   using Value = CUstream;
   static Value none() { return nullptr; }
-  static void close(Value stream) noexcept { driver().cuStreamDestroy(stream); }
+  static void close(Value stream) noexcept {
+    if (!context_abandoned()) driver().cuStreamDestroy(stream);
+  }
 };
 using Stream = Handle<StreamTraits>;
 struct EventTraits {
   using Value = CUevent;
   static Value none() { return nullptr; }
-  static void close(Value event) noexcept { driver().cuEventDestroy(event); }
+  static void close(Value event) noexcept {
+    if (!context_abandoned()) driver().cuEventDestroy(event);
+  }
 };
 using Event = Handle<EventTraits>;
 struct MemoryTraits {
   using Value = CUdeviceptr;
   static Value none() { return 0; }
-  static void close(Value address) noexcept { driver().cuMemFree(address); }
+  static void close(Value address) noexcept {
+    if (!context_abandoned()) driver().cuMemFree(address);
+  }
 };
 using DeviceMemory = Handle<MemoryTraits>;
 struct ModuleTraits {
   using Value = CUmodule;
   static Value none() { return nullptr; }
-  static void close(Value module) noexcept { driver().cuModuleUnload(module); }
+  static void close(Value module) noexcept {
+    if (!context_abandoned()) driver().cuModuleUnload(module);
+  }
 };
 using Module = Handle<ModuleTraits>;
 // Page-locked host memory that the device sees at the same address.
 struct HostTraits {
   using Value = void*;
   static Value none() { return nullptr; }
-  static void close(Value memory) noexcept { driver().cuMemFreeHost(memory); }
+  static void close(Value memory) noexcept {
+    if (!context_abandoned()) driver().cuMemFreeHost(memory);
+  }
 };
 using HostMemory = Handle<HostTraits>;
 

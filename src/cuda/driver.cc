@@ -95,6 +95,7 @@ Result<NvmlFunctions> open_nvml() {
   PTXB_CHECK_OK(resolve(library, "nvmlDeviceGetHandleByPciBusId_v2",
                         reinterpret_cast<void**>(&table.device_by_bus_id)));
   PTXB_CHECK_OK(resolve(library, "nvmlDeviceGetPowerUsage", reinterpret_cast<void**>(&table.power_usage_mw)));
+  PTXB_CHECK_OK(resolve(library, "nvmlSystemGetDriverVersion", reinterpret_cast<void**>(&table.driver_version)));
   table.clock_event_reasons = reinterpret_cast<int (*)(void*, unsigned long long*)>(
       ::dlsym(library, "nvmlDeviceGetCurrentClocksEventReasons"));
   if (table.init() != 0) return harness_error("nvmlInit failed");
@@ -167,6 +168,12 @@ bool is_sticky(CUresult result) {
     default: return false;
   }
 }
+
+namespace {
+bool abandoned = false;
+}  // namespace
+void abandon_context() { abandoned = true; }
+bool context_abandoned() { return abandoned; }
 
 Result<void> cuda_check(CUresult result, std::string_view what) {
   if (result == CUDA_SUCCESS) return {};

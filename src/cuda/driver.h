@@ -62,10 +62,11 @@ struct CudnnFunctions { PTXB_CUDNN_FUNCTIONS(PTXB_DECLARE) };
 struct CuptiFunctions { PTXB_CUPTI_FUNCTIONS(PTXB_DECLARE) };
 #undef PTXB_DECLARE
 
-// NVML's header is not part of the toolkit's wheels; these three signatures are its stable C interface.
+// NVML's header is not part of the toolkit's wheels; these signatures are its stable C interface.
 struct NvmlFunctions {
   int (*init)() = nullptr;                                        // nvmlInit_v2
   int (*device_by_bus_id)(const char*, void**) = nullptr;         // nvmlDeviceGetHandleByPciBusId_v2
+  int (*driver_version)(char*, unsigned) = nullptr;               // nvmlSystemGetDriverVersion
   int (*power_usage_mw)(void*, unsigned*) = nullptr;              // nvmlDeviceGetPowerUsage
   int (*clock_event_reasons)(void*, unsigned long long*) = nullptr;  // nvmlDeviceGetCurrentClocksEventReasons; may be null
 };
@@ -84,6 +85,10 @@ const DriverFunctions& driver();
 std::string describe(CUresult result);
 // True when the context is lost: every later call fails the same way, and the process must end.
 bool is_sticky(CUresult result);
+// Called when the context is lost or a kernel does not end: from then on nothing is given back (each call would fail, or
+// wait for ever), and the process must end after its last word.
+void abandon_context();
+bool context_abandoned();
 // Error: Harness "<what>: <description>". For our own calls; what a candidate can cause goes through replay.h's Trouble.
 Result<void> cuda_check(CUresult result, std::string_view what);
 

@@ -46,6 +46,32 @@ std::string_view meaning(CUresult result) {
   }
 }
 
+uint64_t little_endian(std::string_view bytes, size_t at, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count && at + i < bytes.size(); ++i) {
+    value |= uint64_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
+  }
+  return value;
+}
+
+// Whether a module has variables that its kernels can write: sections .nv.global (zeroed) and .nv.global.init of an ELF64
+// cubin (ELF-64 object file format, section headers). True where that cannot be told.
+bool has_variables(const PlanModule& module) {
+  const std::string_view image = module.cubin;
+  if (image.size() < 64 || !image.starts_with("\x7f" "ELF\x02")) return true;
+  const uint64_t headers = little_endian(image, 0x28, 8), header_bytes = little_endian(image, 0x3a, 2),
+                 count = little_endian(image, 0x3c, 2), names_index = little_endian(image, 0x3e, 2);
+  if (header_bytes < 64 || headers > image.size() || count * header_bytes > image.size() - headers || names_index >= count) return true;
+  const uint64_t names = little_endian(image, headers + names_index * header_bytes + 0x18, 8);
+  if (names >= image.size()) return true;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t header = headers + i * header_bytes, name = names + little_endian(image, header, 4);
+    if (name >= image.size()) return true;
+    if (image.substr(name).starts_with(".nv.global") && little_endian(image, header + 0x20, 8) > 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Replay>> Replay::make(const Device& device, const LaunchPlan& plan,
@@ -62,16 +88,19 @@ Result<std::unique_ptr<Replay>> Replay::make(const Device& device, const LaunchP
     trouble = replay->map_buffer(buffer);
     if (trouble) return std::unique_ptr<Replay>();
   }
-  trouble = replay->load_modules();
-  if (!trouble) trouble = replay->prepare(replay->plan_.setup, replay->setup_);
-  if (!trouble) trouble = replay->prepare(replay->plan_.steady, replay->steady_);
+  trouble = replay->prepare_all();
   if (trouble) return std::unique_ptr<Replay>();
+  for (const PlanModule& module : plan.modules) replay->has_variables_ = replay->has_variables_ || has_variables(module);
+  replay->keeps_state_ = replay->has_variables_;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    replay->keeps_state_ = replay->keeps_state_ || buffer.role == BufferRole::Scratch;
+  }
   PTXB_CHECK_OK(replay->make_streams());
   return replay;
 }
 
 Replay::~Replay() {
-  // After a sticky fault all of this fails, which is expected: the process ends.
+  if (context_abandoned()) return;
   modules_.clear();
   for (Mapping& mapping : mappings_) {
     if (mapping.mapped) driver().cuMemUnmap(mapping.begin, mapping.size_bytes);
@@ -124,6 +153,26 @@ std::optional<Trouble> Replay::map_buffer(const PlanBuffer& buffer) {
   result = driver().cuMemSetAccess(mapping.begin, mapping.size_bytes, &access, 1);
   if (result != CUDA_SUCCESS) return failed(result, "making memory accessible");
   return std::nullopt;
+}
+
+std::optional<Trouble> Replay::prepare_all() {
+  modules_.clear();
+  symbols_.clear();
+  setup_.clear();
+  steady_.clear();
+  std::optional<Trouble> trouble = load_modules();
+  if (!trouble) trouble = prepare(plan_.setup, setup_);
+  if (!trouble) trouble = prepare(plan_.steady, steady_);
+  return trouble;
+}
+
+Result<std::optional<Trouble>> Replay::forget_state(uint8_t poison) {
+  for (size_t i = 0; i < mappings_.size(); ++i) {
+    if (plan_.buffers[i].role != BufferRole::Scratch) continue;
+    PTXB_CHECK_OK(cuda_check(driver().cuMemsetD8Async(mappings_[i].begin, poison, mappings_[i].size_bytes, stream_.get()), "poison"));
+  }
+  if (!has_variables_) return std::optional<Trouble>();
+  return prepare_all();
 }
 
 std::optional<Trouble> Replay::load_modules() {
@@ -237,6 +286,13 @@ std::optional<Trouble> Replay::prepare(const std::vector<PlanOperation>& list, s
   return std::nullopt;
 }
 
+const KernelInfo* Replay::kernel_info(const KernelLaunch& launch) const {
+  const auto& kernels = plan_.modules[launch.module].kernels;
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelInfo& info) { return info.name == launch.kernel; });
+  PTXB_CHECK(found != kernels.end());  // validate()
+  return &*found;
+}
+
 std::optional<Trouble> Replay::prepare_launch(const KernelLaunch& launch, Prepared& prepared) {
   const auto refuse = [&](CUresult result, const std::string& what) -> std::optional<Trouble> {
     Trouble trouble = trouble_of(result, "launch", nullptr, -1);
@@ -267,15 +323,20 @@ std::optional<Trouble> Replay::prepare_launch(const KernelLaunch& launch, Prepar
     trouble->kernel = launch.kernel;
     return trouble;
   }
-  size_t offset = 0, size = 0;
-  for (size_t i = 0; driver().cuFuncGetParamInfo(prepared.function, i, &offset, &size) == CUDA_SUCCESS; ++i) {
-    if (offset + size > prepared.params.size()) {
-      return refuse(CUDA_ERROR_INVALID_VALUE, "the plan has " + std::to_string(prepared.params.size()) +
-                                                  " parameter bytes, parameter " + std::to_string(i) + " ends at " +
-                                                  std::to_string(offset + size));
+  // The driver's own offsets start behind an alignment gap of the constant bank, the plan's do not: values are passed one by
+  // one, by number.
+  const KernelInfo* info = kernel_info(launch);
+  size_t offset = 0, size = 0, count = 0;
+  for (; driver().cuFuncGetParamInfo(prepared.function, count, &offset, &size) == CUDA_SUCCESS; ++count) {
+    if (count >= info->params.size() || info->params[count].size_bytes != size) {
+      return refuse(CUDA_ERROR_INVALID_VALUE, "parameter " + std::to_string(count) + " has " + std::to_string(size) +
+                                                  " bytes in the module and " +
+                                                  (count < info->params.size() ? std::to_string(info->params[count].size_bytes) : "none") +
+                                                  " in the plan");
     }
-    prepared.arguments.push_back(prepared.params.data() + offset);
+    prepared.arguments.push_back(prepared.params.data() + info->params[count].offset_bytes);
   }
+  if (count != info->params.size()) return refuse(CUDA_ERROR_INVALID_VALUE, "the plan has more parameters than the module");
   const auto add = [&](CUlaunchAttributeID id) -> CUlaunchAttributeValue& {
     CUlaunchAttribute& attribute = prepared.attributes.emplace_back();
     attribute = {};
@@ -414,6 +475,7 @@ std::optional<Trouble> Replay::wait(double timeout_s) {
       trouble.status = RunStatus::Budget;
       trouble.error.clear();
       trouble.sticky = true;
+      abandon_context();
       trouble.cause = (trouble.kernel.empty() ? "the plan" : "kernel " + trouble.kernel) + " did not end within " +
                       std::to_string(static_cast<int>(timeout_s * 1000)) + " ms";
       return trouble;
@@ -442,6 +504,7 @@ Trouble Replay::trouble_of(CUresult result, std::string stage, const std::vector
   trouble.stage = std::move(stage);
   trouble.error = error_name(result);
   trouble.sticky = is_sticky(result);
+  if (trouble.sticky) abandon_context();
   trouble.operation = operation;
   if (operation < 0 && list != nullptr && list->size() == 1) trouble.operation = 0;
   if (list == nullptr) {

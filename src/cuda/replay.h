@@ -49,6 +49,11 @@ class Replay {
   // Waits for everything queued; after timeout_s the status is Budget (the process must end: the kernel still runs).
   std::optional<Trouble> wait(double timeout_s);
 
+  // True when something that the plan's kernels write could be there at its next call: scratch memory, module variables.
+  bool keeps_state() const { return keeps_state_; }
+  // Scratch poisoned, modules loaded anew: as make() left it. Inputs and outputs are left alone. Nothing may be running.
+  Result<std::optional<Trouble>> forget_state(uint8_t poison);
+
   // Every byte of every buffer's mapping (padding too) becomes `poison`.
   Result<void> poison_all(uint8_t poison);
   Result<void> poison_outputs(uint8_t poison);
@@ -80,9 +85,11 @@ class Replay {
   Result<void> reserve_window();
   std::optional<Trouble> map_buffer(const PlanBuffer& buffer);
   std::optional<Trouble> load_modules();
+  std::optional<Trouble> prepare_all();
   std::optional<Trouble> prepare(const std::vector<PlanOperation>& list, std::vector<Prepared>& prepared);
   std::optional<Trouble> prepare_launch(const KernelLaunch& launch, Prepared& prepared);
   std::optional<Trouble> patch(std::vector<uint8_t>& bytes, uint64_t base_address);
+  const KernelInfo* kernel_info(const KernelLaunch& launch) const;
   Result<void> make_streams();
   CUresult issue(const PlanOperation& operation, Prepared& prepared, CUstream stream);
   CUdeviceptr translate(uint64_t address) const;
@@ -103,7 +110,7 @@ class Replay {
   std::vector<Event> ends_;  // one for each operation that another stream waits for
   HostMemory marks_;         // u32 each operation
   const std::vector<PlanOperation>* running_ = nullptr;  // the list that was queued last
-  bool marking_ = false;
+  bool marking_ = false, keeps_state_ = false, has_variables_ = false;
 };
 
 }  // namespace ptxb::cuda

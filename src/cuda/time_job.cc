@@ -1,4 +1,6 @@
 // Owns timing one plan against a baseline: the sequence around each sample, the preheat, the choice of the baseline's variant.
+// No timed call finds state that an earlier one left (Bench::renew), and each one's outputs are digested: a result that was
+// kept from an earlier call cannot pass for a fast one.
 // The arithmetic (order, gaps, stopping, statistics) is timing/'s.
 //
 // One sample, on one stream: poison the outputs, overwrite L2 and give persisting lines back, stamp the clocks (which also
@@ -52,6 +54,11 @@ class Sampler {
 
   // One sample and the pause after it. Trouble: the candidate failed.
   Result<timing::Sample> sample(Side side, Cache cache, std::optional<Trouble>& trouble) {
+    if (side == Side::Candidate && candidate_ == Role::Plan) {
+      PTXB_TRY(trouble, bench_.renew());
+      if (trouble) return timing::Sample{};
+      PTXB_CHECK_OK(bench_.synchronise());
+    }
     const double begin_s = now_s();
     Replay& replay = bench_.replay();
     CUstream stream = replay.stream();
@@ -59,7 +66,9 @@ class Sampler {
     PTXB_CHECK_OK(replay.poison_outputs(kPoisonByte));
     if (cache == Cache::Hot) {
       PTXB_CHECK_OK(queue(side, trouble));  // the run that warms the caches
+      if (!trouble) trouble = replay.wait(bench_.job().run_timeout_s);
       if (trouble) return timing::Sample{};
+      PTXB_CHECK_OK(replay.poison_outputs(kPoisonByte));
     } else {
       PTXB_CHECK_OK(bench_.device().flush_l2(stream));
     }

@@ -352,6 +352,20 @@ TEST_F(OnWorker, AColdReadIsSlowerThanAHotOne) {
   EXPECT_GT(*cold.candidate_ms, 1.15 * *hot.candidate_ms);
 }
 
+// The first call computes and keeps its result in a module variable, later calls only copy it: device-side memory of the
+// answer. In the timed calls it must compute each time.
+TEST_F(OnWorker, AnAnswerKeptFromAnEarlierCallSavesNoTime) {
+  const auto timed = [&](const char* kernel) {
+    const WorkerResult result = run(time_job(small_, simple_plan(small_, kernel), ""));
+    EXPECT_EQ(result.status, RunStatus::Completed) << text_of(result);
+    EXPECT_EQ(result.digest_mismatches, 0u);
+    return timing::summarise(result.cold, {}, 0).candidate_ms.value_or(0);
+  };
+  const double honest_ms = timed("slow_honest"), remembering_ms = timed("slow_first_call");
+  EXPECT_GT(honest_ms, 0.1);
+  EXPECT_GT(remembering_ms, 0.9 * honest_ms);
+}
+
 TEST_F(OnWorker, ATimedCandidateThatFaultsIsReported) {
   const WorkerResult result = run(time_job(small_, simple_plan(small_, "traps"), "cublaslt"));
   EXPECT_EQ(result.status, RunStatus::Fault);

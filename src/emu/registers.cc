@@ -137,7 +137,7 @@ void collect_uses(const Instruction& in, Uses& uses) {
   uses.reads.clear();
   uses.writes.clear();
   if (in.guard) uses.reads.push_back(in.guard->reg);
-  std::vector<Role> roles = operand_roles(in);
+  std::vector<Role> roles = emu::operand_roles(in);
   for (size_t k = 0; k < in.operands.size(); ++k) {
     bool writes = roles[k] == Role::Destination || roles[k] == Role::DestinationPair || roles[k] == Role::Accumulator;
     bool reads = !writes || roles[k] == Role::Accumulator;

@@ -65,11 +65,22 @@ bool within_budget(Worker& worker) {
   return true;
 }
 
+// Fuzz: warps in seeded order (xorshift64), else in theirs.
+size_t first_warp(Worker& worker, size_t count) {
+  if (!worker.random) return 0;
+  worker.random ^= worker.random << 13;
+  worker.random ^= worker.random >> 7;
+  worker.random ^= worker.random << 17;
+  return worker.random % count;
+}
+
 // One turn of every warp of the cluster that can run.
 Step step(Worker& worker, Cluster& cluster) {
   bool alive = false, ran = false, advanced = false;
   for (auto& cta : cluster.ctas) {
-    for (auto& warp : cta->warps) {
+    size_t count = cta->warps.size(), first = first_warp(worker, count);
+    for (size_t k = 0; k < count; ++k) {
+      auto& warp = cta->warps[(first + k) % count];
       if (warp->splits.empty()) continue;
       alive = true;
       if (!has_ready(*warp)) continue;
@@ -201,11 +212,15 @@ bool run_grid(Launch& launch) {
   RunState& run = launch.run;
   uint64_t useful = std::min<uint64_t>(launch.clusters, 256);
   int threads = static_cast<int>(std::clamp<uint64_t>(static_cast<uint64_t>(std::max(run.options.threads, 1)), 1, useful));
+  // Results must not depend on the number of threads; the checker's shadow of global memory is not shared.
+  if (launch.kernel.order_matters || launch.checker) threads = 1;
   std::vector<std::unique_ptr<Worker>> workers;
   for (int t = 0; t < threads; ++t) {
     workers.push_back(std::make_unique<Worker>(launch, run));
     workers.back()->counters.resize(launch.kernel.counters.size());
     workers.back()->checker = launch.checker;
+    workers.back()->neutralise_mma = run.options.neutralised_family == "mma_sync";
+    workers.back()->random = run.options.mode == Mode::Fuzz ? run.options.seed | 1 : 0;
   }
   launch.working = threads;
   std::vector<std::thread> others;

@@ -77,6 +77,7 @@ struct Worker {
   uint64_t instructions = 0;  // not yet added to the run's
   Checker* checker = nullptr;
   std::vector<std::unique_ptr<Cluster>> resident, spare;
+  bool neutralise_mma = false;  // Options::neutralised_family names warp matrix instructions
   uint64_t random = 0;        // Fuzz: state of the warp order
   Worker(Launch& launch_in, RunState& run_in) : launch(launch_in), run(run_in) {}
 };

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "eval/climb.h"
+#include "shim/describe_launch.h"
 #include "shim/task_header.h"
 
 namespace ptxb {
@@ -28,15 +29,23 @@ Result<std::optional<Artifact>> step_build(Climb& climb, const Candidate& candid
     settle(climb, {failure->verdict, failure->cause, failure->hint});
     return std::optional<Artifact>();
   }
-  const Artifact& artifact = *outcome.artifact();
+  Artifact artifact = *outcome.artifact();
+  artifact.launch_toml = candidate.launch_toml;
   e.compile.status = GateStatus::Passed;
   e.diagnostics = artifact.diagnostics;
   e.kernels = artifact.kernels;
   e.provenance.cubin_sha256 = artifact.cubin_sha256;
-  return std::optional<Artifact>(artifact);
+  return std::optional<Artifact>(std::move(artifact));
 }
 
 Result<Recorded> record_plan(const Artifact& artifact, const Task& task, const Harness& harness) {
+  if (artifact.binding == Binding::Ptx) {
+    const arch::Chip* chip = arch::find_chip(harness.record.chip);
+    if (!chip) return harness_error("no chip profile named " + harness.record.chip);
+    PTXB_TRY(auto described, shim::describe_launch(artifact, task, artifact.launch_toml, *chip));
+    if (auto* none = std::get_if<shim::NoPlan>(&described)) return Recorded(Judgement{none->verdict, none->cause, none->hint});
+    return Recorded(std::get<LaunchPlan>(std::move(described)));
+  }
   PTXB_TRY(shim::RecordOutcome outcome, shim::record(artifact, task, harness.record));
   if (outcome.verdict == Verdict::Passed) return Recorded(std::move(outcome.plan));
   return Recorded(Judgement{outcome.verdict, std::move(outcome.cause), std::move(outcome.hint)});

@@ -58,6 +58,7 @@ struct Artifact {
   std::string arch;          // "sm_90a"
   Binding binding = Binding::Plain;
   std::string folder;        // holds candidate.so, candidate.ptx, candidate.cubin; owned by the build cache
+  std::string launch_toml;   // ptx binding only: how its kernels are launched
   std::string host_library;  // path of candidate.so; empty for the ptx binding
   std::string ptx;           // text, with .loc lines
   std::string cubin;         // bytes

@@ -57,6 +57,7 @@ void add_base_system(std::vector<std::string>& args) {
       add(args, {"--ro-bind", name, name});
     }
   }
+  add(args, {"--perms", "0755", "--dir", "/etc"});
   for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives"}) add(args, {"--ro-bind-try", name, name});
 }
 

@@ -91,7 +91,9 @@ TEST_F(SandboxTest, HostFilesAreNotThere) {
                            "/dev/vda", "/dev/mem", "/proc/1/root/etc/passwd"}) {
     EXPECT_NE(output({"read", path}), "opened\n") << path;
   }
+  EXPECT_EQ(output({"read", "/etc/passwd"}), "No such file or directory\n");
   EXPECT_EQ(output({"read", "/usr/bin/env"}), "opened\n");
+  EXPECT_EQ(output({"read", "/etc/ld.so.cache"}), "opened\n");
 }
 
 TEST_F(SandboxTest, OnlyWritableFoldersAndTmpCanBeWritten) {

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "shim/confine.h"
 #include "shim/entry.h"
 #include "shim/record_files.h"
 #include "shim/recorder.h"
@@ -126,6 +127,8 @@ int record_main(int argc, char** argv) {
   recorder.start(*request, write_and_leave);
   std::atexit(on_exit);
   watch_faults();
+  // The sandbox stands without it; where it cannot be had, the sandbox's process limit alone holds.
+  if (auto denied = deny_processes(); !denied) recorder.note(denied.error().message);
   int threads = thread_count();
   auto entry = load(*request, recorder.caller_stream());
   if (!entry) recorder.stop(Ending::NoEntry, entry.error().message);

@@ -23,13 +23,24 @@ float load(DType type, const uint8_t* element) {
   float single = 0;
   double wide = 0;
   switch (type) {
-    case DType::BF16: std::memcpy(&half, element, 2); return bf16_to_float(half);
-    case DType::F16: std::memcpy(&half, element, 2); return f16_to_float(half);
-    case DType::F32: std::memcpy(&single, element, 4); return single;
-    case DType::F64: std::memcpy(&wide, element, 8); return static_cast<float>(wide);
-    case DType::E4M3: return e4m3_to_float(*element);
-    case DType::E5M2: return e5m2_to_float(*element);
-    default: return std::numeric_limits<float>::quiet_NaN();
+    case DType::BF16:
+      std::memcpy(&half, element, 2);
+      return bf16_to_float(half);
+    case DType::F16:
+      std::memcpy(&half, element, 2);
+      return f16_to_float(half);
+    case DType::F32:
+      std::memcpy(&single, element, 4);
+      return single;
+    case DType::F64:
+      std::memcpy(&wide, element, 8);
+      return static_cast<float>(wide);
+    case DType::E4M3:
+      return e4m3_to_float(*element);
+    case DType::E5M2:
+      return e5m2_to_float(*element);
+    default:
+      return std::numeric_limits<float>::quiet_NaN();
   }
 }
 
@@ -42,7 +53,8 @@ Measured measure(const Task& task, const TensorSpec& tensor, const std::vector<u
                  const ReferenceOutput& reference, Comparison& out) {
   const Tolerance& rule = task.definition.tolerance;
   const int64_t item = size_bytes(tensor.dtype);
-  Measured measured{std::vector<float>(reference.value.size()), std::vector<uint8_t>(reference.value.size())};
+  Measured measured{std::vector<float>(reference.value.size()),
+                    std::vector<uint8_t>(reference.value.size())};
   for (size_t i = 0; i < reference.value.size(); ++i) {
     const uint8_t* element = output.data() + static_cast<int64_t>(i) * item;
     const float value = measured.values[i] = load(tensor.dtype, element);
@@ -54,7 +66,8 @@ Measured measure(const Task& task, const TensorSpec& tensor, const std::vector<u
       measured.bad[i] = 1;
       continue;
     }
-    const double exact = static_cast<double>(reference.value[i]), bound = static_cast<double>(reference.bound[i]);
+    const double exact = static_cast<double>(reference.value[i]),
+                 bound = static_cast<double>(reference.bound[i]);
     const double error = std::abs(static_cast<double>(value) - exact);
     const double relative = error / (std::abs(exact) + 1e-8);
     const double normalised = error > 0 ? error / bound : 0;
@@ -87,8 +100,8 @@ std::vector<Comparison> compare(const Task& task, const Buffers& inputs, const R
       out.mismatched_a = out.mismatched_b = out.elements;
       out.matched_ratio = 0;
       out.diagnosis = i >= outputs.size() ? "the output is missing"
-                                          : "the output has " + std::to_string(outputs[i].size()) + " bytes instead of " +
-                                                std::to_string(expected);
+                                          : "the output has " + std::to_string(outputs[i].size()) +
+                                                " bytes instead of " + std::to_string(expected);
       continue;
     }
     const ReferenceOutput& exact = reference.outputs[i];
@@ -98,8 +111,14 @@ std::vector<Comparison> compare(const Task& task, const Buffers& inputs, const R
     out.passed = out.mismatched_b == 0 && out.unwritten == 0 && out.non_finite == 0 &&
                  out.matched_ratio >= task.definition.tolerance.required_matched_ratio;
     if (!out.passed) {
-      out.diagnosis = diagnose({.task = task, .inputs = inputs, .spec = spec, .output = i, .values = measured.values,
-                                .reference = exact, .bad = measured.bad, .unwritten = out.unwritten,
+      out.diagnosis = diagnose({.task = task,
+                                .inputs = inputs,
+                                .spec = spec,
+                                .output = i,
+                                .values = measured.values,
+                                .reference = exact,
+                                .bad = measured.bad,
+                                .unwritten = out.unwritten,
                                 .non_finite = out.non_finite});
     }
   }
@@ -110,8 +129,9 @@ Verdict verdict_of(const std::vector<Comparison>& comparisons) {
   for (const Comparison& comparison : comparisons) {
     if (comparison.passed) continue;
     // compare() measures nothing when the output is missing or has another size.
-    const bool unmeasured = comparison.mismatched_b == comparison.elements && comparison.unwritten == 0 &&
-                            comparison.non_finite == 0 && !(comparison.normalised_error > 0);
+    const bool unmeasured = comparison.mismatched_b == comparison.elements &&
+                            comparison.unwritten == 0 && comparison.non_finite == 0 &&
+                            !(comparison.normalised_error > 0);
     if (unmeasured) return Verdict::WrongShapeOrType;
     if (comparison.unwritten > 0) return Verdict::Unwritten;
     if (comparison.non_finite > 0) return Verdict::NonFinite;

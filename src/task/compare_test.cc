@@ -16,9 +16,13 @@ struct Case {
   InputSpec spec{11, Distribution::Normal};
   Buffers inputs = *make_inputs(task, spec, 1);
   Reference reference = *compute_reference(task, inputs, spec, 1);
-  Buffers right = filled(task, [this](size_t output, int64_t i) { return reference.outputs[output].value[static_cast<size_t>(i)]; });
+  Buffers right = filled(task, [this](size_t output, int64_t i) {
+    return reference.outputs[output].value[static_cast<size_t>(i)];
+  });
 
-  Comparison compared(const Buffers& outputs) const { return compare(task, inputs, reference, outputs, spec)[0]; }
+  Comparison compared(const Buffers& outputs) const {
+    return compare(task, inputs, reference, outputs, spec)[0];
+  }
   // The right outputs with one element replaced.
   Comparison with(int64_t index, float value) const {
     Buffers changed = right;
@@ -53,7 +57,8 @@ TEST(Compare, OneWrongElementFails) {
 
 TEST(Compare, NanAndInfinityNeverMatch) {
   const Case test;
-  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                    -std::numeric_limits<float>::infinity()}) {
     const Comparison result = test.with(0, bad);
     EXPECT_FALSE(result.passed);
     EXPECT_EQ(result.non_finite, 1);
@@ -78,7 +83,8 @@ TEST(Compare, PoisonIsUnwritten) {
   EXPECT_EQ(none.unwritten, 64 * 64);
   EXPECT_NE(none.diagnosis.find("C was never written"), std::string::npos);
   Buffers partly = test.right;
-  for (int64_t i = 64 * 48; i < 64 * 64; ++i) partly[0][static_cast<size_t>(2 * i)] = partly[0][static_cast<size_t>(2 * i + 1)] = kPoisonByte;
+  for (int64_t i = 64 * 48; i < 64 * 64; ++i)
+    partly[0][static_cast<size_t>(2 * i)] = partly[0][static_cast<size_t>(2 * i + 1)] = kPoisonByte;
   const Comparison some = test.compared(partly);
   EXPECT_EQ(some.unwritten, 64 * 16);
   EXPECT_EQ(some.diagnosis, "25% of the elements (rows 48..63) of C were never written");
@@ -104,7 +110,9 @@ TEST(Compare, ExactInputsGrantNoError) {
   test.spec.distribution = Distribution::Exact;
   test.inputs = *make_inputs(test.task, test.spec, 1);
   test.reference = *compute_reference(test.task, test.inputs, test.spec, 1);
-  test.right = filled(test.task, [&](size_t, int64_t i) { return test.reference.outputs[0].value[static_cast<size_t>(i)]; });
+  test.right = filled(test.task, [&](size_t, int64_t i) {
+    return test.reference.outputs[0].value[static_cast<size_t>(i)];
+  });
   EXPECT_TRUE(test.compared(test.right).passed);
   for (int64_t i = 0; i < 64 * 64; ++i) {
     const float exact = test.reference.outputs[0].value[static_cast<size_t>(i)];

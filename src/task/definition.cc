@@ -23,15 +23,18 @@ void read_axes(Document& file, const Json& root, Definition& out) {
   for (const auto& [name, json] : axes) {
     std::string field = field_of("axes", name);
     file.only_keys(json, field, {"type", "value", "description"});
-    if (!dataset::is_identifier(name)) file.fail(field, "an axis is named by letters, digits and '_'");
-    Axis axis{.name = name, .value = {}, .description = file.optional_text(json, field, "description")};
+    if (!dataset::is_identifier(name))
+      file.fail(field, "an axis is named by letters, digits and '_'");
+    Axis axis{
+        .name = name, .value = {}, .description = file.optional_text(json, field, "description")};
     std::string type = file.text(json, field, "type");
     if (type == "const") {
       if (const Json* value = file.member(json, field, "value")) {
         axis.value = file.integer(*value, field_of(field, "value"), 1, kMaxAxis);
       }
     } else if (type != "var") {
-      file.fail(field_of(field, "type"), "expected const or var, got '" + printable(type, 40) + "'");
+      file.fail(field_of(field, "type"),
+                "expected const or var, got '" + printable(type, 40) + "'");
     } else if (json.find("value")) {
       file.fail(field_of(field, "value"), "a variable axis has no value");
     }
@@ -58,8 +61,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return close.empty() ? "" : "; did you mean " + close + "?";
 }
 
-void read_tensors(Document& file, const Json& root, std::string_view key, const Definition& definition,
-                  std::vector<TensorSpec>& out) {
+void read_tensors(Document& file, const Json& root, std::string_view key,
+                  const Definition& definition, std::vector<TensorSpec>& out) {
   const Json::Object& tensors = file.object(root, "", key);
   if (!file.failed() && tensors.empty()) file.fail(key, "is empty");
   if (tensors.size() > kMaxNames) file.fail(key, "more than 64 tensors");
@@ -67,8 +70,10 @@ void read_tensors(Document& file, const Json& root, std::string_view key, const 
     if (file.failed()) return;
     std::string field = field_of(key, name);
     file.only_keys(json, field, {"shape", "dtype", "description"});
-    if (!dataset::is_identifier(name)) file.fail(field, "a tensor is named by letters, digits and '_'");
-    TensorSpec tensor{.name = name, .shape = {}, .description = file.optional_text(json, field, "description")};
+    if (!dataset::is_identifier(name))
+      file.fail(field, "a tensor is named by letters, digits and '_'");
+    TensorSpec tensor{
+        .name = name, .shape = {}, .description = file.optional_text(json, field, "description")};
     std::string dtype = file.text(json, field, "dtype");
     if (auto parsed = parse_dtype(dtype)) {
       tensor.dtype = *parsed;
@@ -79,13 +84,15 @@ void read_tensors(Document& file, const Json& root, std::string_view key, const 
     if (!shape) return;
     tensor.scalar = shape->is_null();
     std::string shape_field = field_of(field, "shape");
-    if (!tensor.scalar) file.each_text(*shape, shape_field, [&](const std::string& axis) {
-      if (!find_axis(definition, axis)) {
-        file.fail(item_of(shape_field, tensor.shape.size()),
-                  "unknown axis '" + printable(axis, 40) + "'" + did_you_mean(axis, axis_names(definition)));
-      }
-      tensor.shape.push_back(axis);
-    });
+    if (!tensor.scalar)
+      file.each_text(*shape, shape_field, [&](const std::string& axis) {
+        if (!find_axis(definition, axis)) {
+          file.fail(item_of(shape_field, tensor.shape.size()),
+                    "unknown axis '" + printable(axis, 40) + "'" +
+                        did_you_mean(axis, axis_names(definition)));
+        }
+        tensor.shape.push_back(axis);
+      });
     if (tensor.shape.size() > 8) file.fail(shape_field, "more than 8 dimensions");
     if (file.failed()) return;
     out.push_back(std::move(tensor));
@@ -93,7 +100,8 @@ void read_tensors(Document& file, const Json& root, std::string_view key, const 
 }
 
 // Values for exactly the variable axes.
-std::map<std::string, int64_t> read_variable_axes(Document& file, const Json& json, const std::string& field,
+std::map<std::string, int64_t> read_variable_axes(Document& file, const Json& json,
+                                                  const std::string& field,
                                                   const Definition& definition) {
   std::map<std::string, int64_t> values;
   if (file.failed()) return values;
@@ -109,7 +117,8 @@ std::map<std::string, int64_t> read_variable_axes(Document& file, const Json& js
     values[name] = file.integer(value, value_field, 1, kMaxAxis);
   }
   for (const Axis& axis : definition.axes) {
-    if (!axis.value && !values.count(axis.name)) file.fail(field, "misses the variable axis " + axis.name);
+    if (!axis.value && !values.count(axis.name))
+      file.fail(field, "misses the variable axis " + axis.name);
   }
   return values;
 }
@@ -151,13 +160,15 @@ void read_targets(Document& file, const Json& extras, Definition& out) {
 void read_extras(Document& file, const Json& root, Definition& out) {
   const Json* extras = root.find("ptxbench");
   if (!extras || file.failed()) return;
-  file.only_keys(*extras, "ptxbench", {"tolerance", "targets", "baselines", "emulator_axes", "neighbours"});
+  file.only_keys(*extras, "ptxbench",
+                 {"tolerance", "targets", "baselines", "emulator_axes", "neighbours"});
   if (file.failed()) return;
   read_tolerance(file, *extras, out.tolerance);
   read_targets(file, *extras, out);
   if (extras->find("baselines")) {
     for (const auto& [arch, json] : file.object(*extras, "ptxbench", "baselines")) {
-      if (!json.is_string()) return file.fail(field_of("ptxbench.baselines", arch), "expected text");
+      if (!json.is_string())
+        return file.fail(field_of("ptxbench.baselines", arch), "expected text");
       out.baselines[arch] = json.as_string();
     }
   }
@@ -165,14 +176,17 @@ void read_extras(Document& file, const Json& root, Definition& out) {
     out.emulator_axes = read_variable_axes(file, *axes, "ptxbench.emulator_axes", out);
   }
   if (const Json* list = extras->find("neighbours")) {
-    if (!list->is_array()) return file.fail("ptxbench.neighbours", "expected a list of axis values");
+    if (!list->is_array())
+      return file.fail("ptxbench.neighbours", "expected a list of axis values");
     for (size_t i = 0; i < list->items().size() && !file.failed(); ++i) {
-      out.neighbours.push_back(read_variable_axes(file, list->items()[i], item_of("ptxbench.neighbours", i), out));
+      out.neighbours.push_back(
+          read_variable_axes(file, list->items()[i], item_of("ptxbench.neighbours", i), out));
     }
   }
 }
 
-WorkloadInput read_input(Document& file, const Json& json, const std::string& field, const TensorSpec& tensor) {
+WorkloadInput read_input(Document& file, const Json& json, const std::string& field,
+                         const TensorSpec& tensor) {
   WorkloadInput input;
   if (!json.is_object()) return file.fail(field, "expected an object"), input;
   std::string type = file.text(json, field, "type");
@@ -198,7 +212,8 @@ WorkloadInput read_input(Document& file, const Json& json, const std::string& fi
     std::string fault = dataset::blob_path_fault(input.path);
     if (!fault.empty()) file.fail(field_of(field, "path"), fault);
   } else {
-    file.fail(field_of(field, "type"), "expected random, scalar or safetensors, got '" + printable(type, 40) + "'");
+    file.fail(field_of(field, "type"),
+              "expected random, scalar or safetensors, got '" + printable(type, 40) + "'");
   }
   return input;
 }
@@ -209,7 +224,8 @@ Workload read_workload(Document& file, const Json& row, const Definition& defini
   if (file.failed()) return out;
   out.definition = file.text(row, "", "definition");
   if (!file.failed() && out.definition != definition.name) {
-    file.fail("definition", "expected " + definition.name + ", got '" + printable(out.definition, 80) + "'");
+    file.fail("definition",
+              "expected " + definition.name + ", got '" + printable(out.definition, 80) + "'");
   }
   const Json* json = file.member(row, "", "workload");
   if (!json) return out;
@@ -232,7 +248,8 @@ Workload read_workload(Document& file, const Json& row, const Definition& defini
     if (file.failed()) return out;
   }
   for (const TensorSpec& tensor : definition.inputs) {
-    if (!out.inputs.count(tensor.name)) file.fail("workload.inputs", "misses the input " + tensor.name);
+    if (!out.inputs.count(tensor.name))
+      file.fail("workload.inputs", "misses the input " + tensor.name);
   }
   return out;
 }
@@ -241,13 +258,15 @@ Workload read_workload(Document& file, const Json& row, const Definition& defini
 
 Result<Definition> parse_definition(std::string_view text, std::string_view name) {
   if (dataset::is_lfs_pointer(text)) {
-    return bad_input(std::string(name) + ":1: is a Git LFS pointer, not the file; fetch it with git lfs pull");
+    return bad_input(std::string(name) +
+                     ":1: is a Git LFS pointer, not the file; fetch it with git lfs pull");
   }
   PTXB_TRY(Json root, parse_json(text, name));
   Document file(text, name, 1);
   Definition out;
-  file.only_keys(root, "", {"name", "description", "op_type", "tags", "axes", "inputs", "outputs", "constraints",
-                            "reference", "ptxbench"});
+  file.only_keys(root, "",
+                 {"name", "description", "op_type", "tags", "axes", "inputs", "outputs",
+                  "constraints", "reference", "ptxbench"});
   if (file.failed()) return file.error();
   out.name = file.text(root, "", "name");
   if (!file.failed() && !dataset::is_file_name(out.name)) {
@@ -256,7 +275,8 @@ Result<Definition> parse_definition(std::string_view text, std::string_view name
   out.description = file.optional_text(root, "", "description");
   out.op_type = file.text(root, "", "op_type");
   if (const Json* tags = root.find("tags")) {
-    if (!tags->is_null()) file.each_text(*tags, "tags", [&](const std::string& tag) { out.tags.push_back(tag); });
+    if (!tags->is_null())
+      file.each_text(*tags, "tags", [&](const std::string& tag) { out.tags.push_back(tag); });
   }
   if (!file.failed()) read_axes(file, root, out);
   if (!file.failed()) read_tensors(file, root, "inputs", out, out.inputs);
@@ -276,7 +296,8 @@ Result<Definition> parse_definition(std::string_view text, std::string_view name
 Result<std::vector<Workload>> parse_workloads(std::string_view text, const Definition& definition,
                                               std::string_view name) {
   if (dataset::is_lfs_pointer(text)) {
-    return bad_input(std::string(name) + ":1: is a Git LFS pointer, not the file; fetch it with git lfs pull");
+    return bad_input(std::string(name) +
+                     ":1: is a Git LFS pointer, not the file; fetch it with git lfs pull");
   }
   std::vector<Workload> out;
   std::set<std::string> uuids;

@@ -1,5 +1,5 @@
-// Owns the diagnosis of wrong values: one sentence that says where an output is wrong and, where a known mistake explains the
-// sampled elements, which one. Never decides whether an output is right.
+// Owns the diagnosis of wrong values: one sentence that says where an output is wrong and, where a
+// known mistake explains the sampled elements, which one. Never decides whether an output is right.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,7 +36,8 @@ struct Layout {
 };
 Layout layout_of(const Task& task, size_t output);
 
-// "all elements", "rows 96..127", "2 of 56 tiles of 128x128 (the first at row 0, column 256)", "scattered elements".
+// "all elements", "rows 96..127", "2 of 56 tiles of 128x128 (the first at row 0, column 256)",
+// "scattered elements".
 std::string describe_region(std::span<const uint8_t> bad, const Layout& layout);
 
 }  // namespace ptxb

@@ -1,5 +1,5 @@
-// Owns the hypotheses about a wrong attention: mask, scale, base of the exponential, missing keys, softmax bookkeeping, heads.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the hypotheses about a wrong attention: mask, scale, base of the exponential, missing keys,
+// softmax bookkeeping, heads. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,9 +15,9 @@ constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 
 // One query of the output with everything that the hypotheses vary.
 struct Query {
-  int64_t row = 0, position = 0;            // row: over all heads
-  std::vector<double> scores;               // of all keys, not scaled
-  std::vector<double> values;               // V of its head, key-major
+  int64_t row = 0, position = 0;  // row: over all heads
+  std::vector<double> scores;     // of all keys, not scaled
+  std::vector<double> values;     // V of its head, key-major
 };
 
 struct Attention {
@@ -27,7 +27,8 @@ struct Attention {
   const uint16_t *q, *k, *v;
 
   explicit Attention(const Evidence& evidence)
-      : length(evidence.task.axes.at("S")), width(evidence.task.axes.at("D")),
+      : length(evidence.task.axes.at("S")),
+        width(evidence.task.axes.at("D")),
         causal(evidence.task.definition.reference == "native:mha_with_lse_causal"),
         scale(1 / std::sqrt(static_cast<double>(width))),
         q(reinterpret_cast<const uint16_t*>(evidence.inputs[0].data())),
@@ -56,7 +57,9 @@ struct Attention {
 };
 
 double exactly(uint16_t bits) { return static_cast<double>(bf16_to_float(bits)); }
-double as_e4m3(uint16_t bits) { return static_cast<double>(e4m3_to_float(float_to_e4m3_satfinite(bf16_to_float(bits)))); }
+double as_e4m3(uint16_t bits) {
+  return static_cast<double>(e4m3_to_float(float_to_e4m3_satfinite(bf16_to_float(bits))));
+}
 
 // What a variant of the softmax gives for one query.
 struct Row {
@@ -80,11 +83,13 @@ Row softmax(const Attention& shape, const Query& query, const Window& window) {
     if (kept(j)) most = std::max(most, query.scores[static_cast<size_t>(j)] * window.scale);
   }
   for (int64_t j = window.first; j < window.last; ++j) {
-    const double weight = kept(j) ? std::exp(query.scores[static_cast<size_t>(j)] * window.scale - most) : 0;
+    const double weight =
+        kept(j) ? std::exp(query.scores[static_cast<size_t>(j)] * window.scale - most) : 0;
     total += weight;
     if (weight < 1e-12) continue;
     for (int64_t d = 0; d < shape.width; ++d) {
-      row.out[static_cast<size_t>(d)] += weight * query.values[static_cast<size_t>(j * shape.width + d)];
+      row.out[static_cast<size_t>(d)] +=
+          weight * query.values[static_cast<size_t>(j * shape.width + d)];
     }
   }
   for (double& x : row.out) x = total > 0 ? x / total : 0;
@@ -101,7 +106,8 @@ Row online(const Attention& shape, const Query& query, int64_t block, Mistake mi
   for (int64_t first = 0; first < visible; first += block) {
     const int64_t last = std::min(first + block, visible);
     const double before = most;
-    for (int64_t j = first; j < last; ++j) most = std::max(most, query.scores[static_cast<size_t>(j)] * shape.scale);
+    for (int64_t j = first; j < last; ++j)
+      most = std::max(most, query.scores[static_cast<size_t>(j)] * shape.scale);
     const double rescale = std::exp(before - most);
     total *= rescale;
     if (mistake == Mistake::Fp8Weights) {
@@ -111,10 +117,12 @@ Row online(const Attention& shape, const Query& query, int64_t block, Mistake mi
       double weight = std::exp(query.scores[static_cast<size_t>(j)] * shape.scale - most);
       total += weight;
       if (mistake == Mistake::Fp8Weights) {
-        weight = static_cast<double>(e4m3_to_float(float_to_e4m3_satfinite(static_cast<float>(weight))));
+        weight =
+            static_cast<double>(e4m3_to_float(float_to_e4m3_satfinite(static_cast<float>(weight))));
       }
       for (int64_t d = 0; d < shape.width; ++d) {
-        row.out[static_cast<size_t>(d)] += weight * query.values[static_cast<size_t>(j * shape.width + d)];
+        row.out[static_cast<size_t>(d)] +=
+            weight * query.values[static_cast<size_t>(j * shape.width + d)];
       }
     }
   }
@@ -125,8 +133,10 @@ Row online(const Attention& shape, const Query& query, int64_t block, Mistake mi
 
 using Variant = std::function<Row(const Query&)>;
 
-// O: nine in ten of the elements of nine in ten of the sampled queries agree. LSE: nine in ten of the queries.
-bool fits(const Evidence& evidence, const Attention& shape, const std::vector<Query>& queries, const Variant& variant) {
+// O: nine in ten of the elements of nine in ten of the sampled queries agree. LSE: nine in ten of
+// the queries.
+bool fits(const Evidence& evidence, const Attention& shape, const std::vector<Query>& queries,
+          const Variant& variant) {
   size_t misses = 0;
   for (const Query& query : queries) {
     const Row row = variant(query);
@@ -136,7 +146,10 @@ bool fits(const Evidence& evidence, const Attention& shape, const std::vector<Qu
     } else {
       int64_t good = 0;
       for (int64_t d = 0; d < shape.width; ++d) {
-        good += agrees(evidence, query.row * shape.width + d, row.out[static_cast<size_t>(d)], row.size) ? 1 : 0;
+        good +=
+            agrees(evidence, query.row * shape.width + d, row.out[static_cast<size_t>(d)], row.size)
+                ? 1
+                : 0;
       }
       agreed = good * 10 >= shape.width * 9;
     }
@@ -153,23 +166,32 @@ struct Named {
 std::vector<Named> mask_variants(const Attention& shape) {
   std::vector<Named> out;
   auto add = [&](std::string text, std::function<int64_t(int64_t position)> visible) {
-    out.push_back({std::move(text), [&shape, visible](const Query& query) {
-                     return softmax(shape, query, {0, std::clamp<int64_t>(visible(query.position), 0, shape.length), shape.scale});
-                   }});
+    out.push_back(
+        {std::move(text), [&shape, visible](const Query& query) {
+           return softmax(
+               shape, query,
+               {0, std::clamp<int64_t>(visible(query.position), 0, shape.length), shape.scale});
+         }});
   };
   if (!shape.causal) {
-    add("as if the causal mask were applied; this task has no mask", [](int64_t i) { return i + 1; });
+    add("as if the causal mask were applied; this task has no mask",
+        [](int64_t i) { return i + 1; });
     return out;
   }
-  add("as if the causal mask were off by one: query i sees keys up to i + 1", [](int64_t i) { return i + 2; });
-  add("as if the causal mask were off by one: query i does not see key i", [](int64_t i) { return i; });
+  add("as if the causal mask were off by one: query i sees keys up to i + 1",
+      [](int64_t i) { return i + 2; });
+  add("as if the causal mask were off by one: query i does not see key i",
+      [](int64_t i) { return i; });
   for (int64_t tile : {16, 32, 64, 128}) {
     const std::string size = std::to_string(tile);
-    add("as if the mask were applied to whole tiles of " + size + " keys only (the tile on the diagonal is not masked inside)",
+    add("as if the mask were applied to whole tiles of " + size +
+            " keys only (the tile on the diagonal is not masked inside)",
         [tile](int64_t i) { return (i / tile + 1) * tile; });
-    add("as if the tile of " + size + " keys on the diagonal were skipped", [tile](int64_t i) { return i / tile * tile; });
+    add("as if the tile of " + size + " keys on the diagonal were skipped",
+        [tile](int64_t i) { return i / tile * tile; });
   }
-  // After the others: where few keys matter, seeing one key too many and seeing all give the same samples.
+  // After the others: where few keys matter, seeing one key too many and seeing all give the same
+  // samples.
   add("as if there were no causal mask", [&shape](int64_t) { return shape.length; });
   return out;
 }
@@ -183,11 +205,14 @@ std::vector<Named> scale_variants(const Attention& shape) {
   };
   add("as if the scores were not scaled by 1/sqrt(D)", 1);
   add("as if the scores were scaled by 1/D instead of 1/sqrt(D)", shape.scale * shape.scale);
-  add("as if exp2 were taken without the factor log2(e) (weights 2^x instead of e^x)", shape.scale * kLn2);
+  add("as if exp2 were taken without the factor log2(e) (weights 2^x instead of e^x)",
+      shape.scale * kLn2);
   add("as if the factor log2(e) were applied with exp, not exp2 (or twice)", shape.scale * kLog2E);
   add("as if the scale 1/sqrt(D) were applied twice", shape.scale * shape.scale);
   out.push_back({"as if all keys had the same weight (the scores are not used: uniform attention)",
-                 [&shape](const Query& query) { return softmax(shape, query, {0, shape.visible(query), 0}); }});
+                 [&shape](const Query& query) {
+                   return softmax(shape, query, {0, shape.visible(query), 0});
+                 }});
   return out;
 }
 
@@ -196,18 +221,25 @@ std::vector<Named> window_variants(const Attention& shape) {
   for (int64_t count : {1, 8, 16, 32, 64, 128, 256}) {
     if (count >= shape.length) continue;
     const std::string keys = std::to_string(count) + (count == 1 ? " key" : " keys");
-    out.push_back({"as if the last " + keys + " of the sequence were left out", [&shape, count](const Query& query) {
-                     return softmax(shape, query, {0, std::min(shape.visible(query), shape.length - count), shape.scale});
+    out.push_back({"as if the last " + keys + " of the sequence were left out",
+                   [&shape, count](const Query& query) {
+                     return softmax(
+                         shape, query,
+                         {0, std::min(shape.visible(query), shape.length - count), shape.scale});
                    }});
-    out.push_back({"as if the first " + keys + " were left out", [&shape, count](const Query& query) {
-                     return softmax(shape, query, {count, std::max(shape.visible(query), count + 1), shape.scale});
-                   }});
+    out.push_back(
+        {"as if the first " + keys + " were left out", [&shape, count](const Query& query) {
+           return softmax(shape, query,
+                          {count, std::max(shape.visible(query), count + 1), shape.scale});
+         }});
   }
   for (int64_t block : {64, 128}) {
     for (int64_t first = 0; first + block < shape.length && first < 64 * block; first += block) {
-      out.push_back({"as if the keys " + std::to_string(first) + ".." + std::to_string(first + block - 1) + " were left out",
+      out.push_back({"as if the keys " + std::to_string(first) + ".." +
+                         std::to_string(first + block - 1) + " were left out",
                      [&shape, first, block](const Query& query) {
-                       return softmax(shape, query, {0, shape.visible(query), shape.scale, first, first + block});
+                       return softmax(shape, query,
+                                      {0, shape.visible(query), shape.scale, first, first + block});
                      }});
     }
   }
@@ -215,11 +247,14 @@ std::vector<Named> window_variants(const Attention& shape) {
 }
 
 std::vector<Named> softmax_variants(const Attention& shape) {
-  auto right = [&shape](const Query& query) { return softmax(shape, query, {0, shape.visible(query), shape.scale}); };
+  auto right = [&shape](const Query& query) {
+    return softmax(shape, query, {0, shape.visible(query), shape.scale});
+  };
   auto largest = [&shape](const Query& query) {
     return *std::max_element(query.scores.begin(), query.scores.begin() + shape.visible(query));
   };
-  auto with = [right](std::function<double(const Query&, const Row&)> factor, std::function<double(const Query&, const Row&)> lse) {
+  auto with = [right](std::function<double(const Query&, const Row&)> factor,
+                      std::function<double(const Query&, const Row&)> lse) {
     return [=](const Query& query) {
       Row row = right(query);
       const double by = factor(query, row), sum = lse(query, row);
@@ -242,23 +277,33 @@ std::vector<Named> softmax_variants(const Attention& shape) {
       {"as if only the row maximum were stored, without the logarithm of the row sum",
        with(one, [=](const Query& q, const Row&) { return largest(q) * scale; })},
       {"as if the row maximum were added unscaled (times sqrt(D))",
-       with(one, [=](const Query& q, const Row& row) { return row.lse + largest(q) * (1 - scale); })},
+       with(one,
+            [=](const Query& q, const Row& row) { return row.lse + largest(q) * (1 - scale); })},
       {"as if the row maximum were in base 2 and the logarithm of the row sum natural",
-       with(one, [=](const Query& q, const Row& row) { return row.lse + largest(q) * scale * (kLog2E - 1); })},
+       with(one, [=](const Query& q,
+                     const Row& row) { return row.lse + largest(q) * scale * (kLog2E - 1); })},
       {"as if the logarithm of the row sum were base 2 and the row maximum natural",
-       with(one, [=](const Query& q, const Row& row) { return row.lse + (row.lse - largest(q) * scale) * (kLog2E - 1); })},
+       with(one,
+            [=](const Query& q, const Row& row) {
+              return row.lse + (row.lse - largest(q) * scale) * (kLog2E - 1);
+            })},
       {"as if the logarithm were not taken (the row sum itself)",
-       with(one, [=](const Query& q, const Row& row) { return std::exp(row.lse - largest(q) * scale); })},
+       with(one, [=](const Query& q,
+                     const Row& row) { return std::exp(row.lse - largest(q) * scale); })},
   };
   for (int64_t block : {16, 32, 64, 128}) {
-    out.push_back({"as if the accumulator were not rescaled when the running maximum grows (key blocks of " +
-                       std::to_string(block) + ")",
-                   [&shape, block](const Query& query) { return online(shape, query, block, Mistake::NoRescale); }});
+    out.push_back(
+        {"as if the accumulator were not rescaled when the running maximum grows (key blocks of " +
+             std::to_string(block) + ")",
+         [&shape, block](const Query& query) {
+           return online(shape, query, block, Mistake::NoRescale);
+         }});
   }
   return out;
 }
 
-std::string precision(const Evidence& evidence, const Attention& shape, const std::vector<Query>& queries) {
+std::string precision(const Evidence& evidence, const Attention& shape,
+                      const std::vector<Query>& queries) {
   const struct {
     Attention::Round q, k, v;
     const char* text;
@@ -267,12 +312,17 @@ std::string precision(const Evidence& evidence, const Attention& shape, const st
                {as_e4m3, as_e4m3, as_e4m3, "as if Q, K and V were rounded to fp8 (e4m3)"}};
   for (const auto& candidate : cases) {
     std::vector<Query> rounded;
-    for (const Query& query : queries) rounded.push_back(shape.load(query.row, candidate.q, candidate.k, candidate.v));
-    auto variant = [&](const Query& query) { return softmax(shape, query, {0, shape.visible(query), shape.scale}); };
+    for (const Query& query : queries)
+      rounded.push_back(shape.load(query.row, candidate.q, candidate.k, candidate.v));
+    auto variant = [&](const Query& query) {
+      return softmax(shape, query, {0, shape.visible(query), shape.scale});
+    };
     if (fits(evidence, shape, rounded, variant)) return candidate.text;
   }
   for (int64_t block : {16, 32, 64, 128, 256}) {
-    auto variant = [&](const Query& query) { return online(shape, query, block, Mistake::Fp8Weights); };
+    auto variant = [&](const Query& query) {
+      return online(shape, query, block, Mistake::Fp8Weights);
+    };
     if (evidence.output == 0 && fits(evidence, shape, queries, variant)) {
       return "as if the softmax weights were rounded to fp8 (e4m3) before the product with V";
     }
@@ -287,20 +337,27 @@ std::vector<int64_t> good_rows(const Evidence& evidence, int64_t per_row, size_t
   for (int64_t i = 0; i < 8 * static_cast<int64_t>(count) && rows.size() < count; ++i) {
     const int64_t row = i * 2654435761 % total;
     const auto first = evidence.bad.begin() + row * per_row;
-    if (std::none_of(first, first + per_row, [](uint8_t bad) { return bad != 0; })) rows.push_back(row);
+    if (std::none_of(first, first + per_row, [](uint8_t bad) { return bad != 0; }))
+      rows.push_back(row);
   }
   return rows;
 }
 
 // [B, S, H, D] written or read for [B, H, S, D]: the element's flat place in the other order.
-std::string other_layout(const Evidence& evidence, const Attention& shape, const std::vector<int64_t>& samples) {
+std::string other_layout(const Evidence& evidence, const Attention& shape,
+                         const std::vector<int64_t>& samples) {
   const int64_t heads = evidence.task.axes.at("H"), width = evidence.output == 1 ? 1 : shape.width;
   auto stored = [&](int64_t index) {
     const int64_t d = index % width, flat = index / width;  // flat place (b, s, h) of a BSHD tensor
-    const int64_t h = flat % heads, s = flat / heads % shape.length, b = flat / heads / shape.length;
-    return static_cast<double>(evidence.reference.value[static_cast<size_t>(((b * heads + h) * shape.length + s) * width + d)]);
+    const int64_t h = flat % heads, s = flat / heads % shape.length,
+                  b = flat / heads / shape.length;
+    return static_cast<double>(
+        evidence.reference
+            .value[static_cast<size_t>(((b * heads + h) * shape.length + s) * width + d)]);
   };
-  return explains(evidence, samples, stored) ? "as if stored as [B, S, H, D]; the layout is [B, H, S, D]" : "";
+  return explains(evidence, samples, stored)
+             ? "as if stored as [B, S, H, D]; the layout is [B, H, S, D]"
+             : "";
 }
 
 }  // namespace
@@ -319,10 +376,14 @@ std::string explain_attention(const Evidence& evidence) {
     }
   }
   std::vector<Query> with_good = queries;
-  for (int64_t row : good_rows(evidence, per_row, 6)) with_good.push_back(shape.load(row, exactly, exactly, exactly));
-  // A wrong LSE is more often a wrong conversion than a wrong softmax; inputs with one key for each query do not tell them apart.
-  std::vector<Named> variants = evidence.output == 1 ? softmax_variants(shape) : std::vector<Named>();
-  for (auto& list : {mask_variants(shape), scale_variants(shape), softmax_variants(shape), window_variants(shape)}) {
+  for (int64_t row : good_rows(evidence, per_row, 6))
+    with_good.push_back(shape.load(row, exactly, exactly, exactly));
+  // A wrong LSE is more often a wrong conversion than a wrong softmax; inputs with one key for each
+  // query do not tell them apart.
+  std::vector<Named> variants =
+      evidence.output == 1 ? softmax_variants(shape) : std::vector<Named>();
+  for (auto& list : {mask_variants(shape), scale_variants(shape), softmax_variants(shape),
+                     window_variants(shape)}) {
     variants.insert(variants.end(), list.begin(), list.end());
   }
   // First what fits the right queries too, then what may be wrong in a part of the queries only.
@@ -331,7 +392,10 @@ std::string explain_attention(const Evidence& evidence) {
       if (fits(evidence, shape, *rows, named.variant)) return named.text;
     }
   }
-  if (std::string text = explain_moved(evidence, samples, layout_of(evidence.task, evidence.output)); !text.empty()) return text;
+  if (std::string text =
+          explain_moved(evidence, samples, layout_of(evidence.task, evidence.output));
+      !text.empty())
+    return text;
   return precision(evidence, shape, queries);
 }
 

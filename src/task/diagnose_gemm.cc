@@ -1,5 +1,5 @@
-// Owns the hypotheses about a wrong GEMM: terms of K missing or counted twice, operand layout, swizzle, narrower operands.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the hypotheses about a wrong GEMM: terms of K missing or counted twice, operand layout,
+// swizzle, narrower operands. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,23 +19,29 @@ struct Gemm {
   const uint16_t *a, *b;
 
   explicit Gemm(const Evidence& evidence)
-      : m(evidence.task.axes.at("M")), n(evidence.task.axes.at("N")), k(evidence.task.axes.at("K")),
+      : m(evidence.task.axes.at("M")),
+        n(evidence.task.axes.at("N")),
+        k(evidence.task.axes.at("K")),
         a(reinterpret_cast<const uint16_t*>(evidence.inputs[0].data())),
         b(reinterpret_cast<const uint16_t*>(evidence.inputs[1].data())) {}
   double product(int64_t row, int64_t column, int64_t at) const {
-    return static_cast<double>(bf16_to_float(a[row * k + at])) * static_cast<double>(bf16_to_float(b[column * k + at]));
+    return static_cast<double>(bf16_to_float(a[row * k + at])) *
+           static_cast<double>(bf16_to_float(b[column * k + at]));
   }
   // The dot product with operands read at other flat places.
   double dot(int64_t row, int64_t column, const Index& place_a, const Index& place_b) const {
     double sum = 0;
     for (int64_t at = 0; at < k; ++at) {
-      sum += static_cast<double>(bf16_to_float(a[place_a(row, at)])) * static_cast<double>(bf16_to_float(b[place_b(column, at)]));
+      sum += static_cast<double>(bf16_to_float(a[place_a(row, at)])) *
+             static_cast<double>(bf16_to_float(b[place_b(column, at)]));
     }
     return sum;
   }
 };
 
-std::string terms(int64_t first, int64_t last) { return "k = " + std::to_string(first) + ".." + std::to_string(last); }
+std::string terms(int64_t first, int64_t last) {
+  return "k = " + std::to_string(first) + ".." + std::to_string(last);
+}
 
 // Prefix sums at every multiple of 8 and at each of the first and last 16 places.
 struct Prefixes {
@@ -63,13 +69,15 @@ Prefixes prefixes(const Gemm& gemm, const std::vector<int64_t>& samples) {
   return out;
 }
 
-// Whether total * weight_total + (sum up to `high` - sum up to `low`) * weight_part explains the samples.
-bool fits(const Evidence& evidence, const std::vector<int64_t>& samples, const Prefixes& sums, size_t low, size_t high,
-          double weight_total, double weight_part) {
+// Whether total * weight_total + (sum up to `high` - sum up to `low`) * weight_part explains the
+// samples.
+bool fits(const Evidence& evidence, const std::vector<int64_t>& samples, const Prefixes& sums,
+          size_t low, size_t high, double weight_total, double weight_part) {
   size_t misses = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<double>& row = sums.sums[i];
-    if (!agrees(evidence, samples[i], weight_total * row.back() + weight_part * (row[high] - row[low])) &&
+    if (!agrees(evidence, samples[i],
+                weight_total * row.back() + weight_part * (row[high] - row[low])) &&
         ++misses * 10 > samples.size()) {
       return false;
     }
@@ -78,8 +86,8 @@ bool fits(const Evidence& evidence, const std::vector<int64_t>& samples, const P
 }
 
 // The sum of `parts` slices of K, each rounded to bf16 before they are added.
-bool rounded_parts(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples, const Prefixes& sums,
-                   int64_t parts) {
+bool rounded_parts(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples,
+                   const Prefixes& sums, int64_t parts) {
   size_t misses = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     double total = 0, before = 0;
@@ -87,7 +95,8 @@ bool rounded_parts(const Evidence& evidence, const Gemm& gemm, const std::vector
       const auto place = std::find(sums.places.begin(), sums.places.end(), gemm.k * part / parts);
       if (place == sums.places.end()) return false;
       const double after = sums.sums[i][static_cast<size_t>(place - sums.places.begin())];
-      total += static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(after - before))));
+      total +=
+          static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(after - before))));
       before = after;
     }
     if (!agrees(evidence, samples[i], total) && ++misses * 10 > samples.size()) return false;
@@ -95,19 +104,21 @@ bool rounded_parts(const Evidence& evidence, const Gemm& gemm, const std::vector
   return !samples.empty();
 }
 
-std::string partial_sums(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples) {
+std::string partial_sums(const Evidence& evidence, const Gemm& gemm,
+                         const std::vector<int64_t>& samples) {
   const Prefixes sums = prefixes(gemm, samples);
   const size_t last = sums.places.size() - 1;
   const std::string length = std::to_string(gemm.k);
   for (size_t i = last; i-- > 1;) {
     if (!fits(evidence, samples, sums, 0, i, 0, 1)) continue;
     const int64_t kept = sums.places[i];
-    return "as if only the first " + std::to_string(kept) + " of " + length + " K terms were summed (the K tail of " +
-           std::to_string(gemm.k - kept) + " is dropped)";
+    return "as if only the first " + std::to_string(kept) + " of " + length +
+           " K terms were summed (the K tail of " + std::to_string(gemm.k - kept) + " is dropped)";
   }
   for (size_t i = 1; i < last; ++i) {
     if (!fits(evidence, samples, sums, i, last, 0, 1)) continue;
-    return "as if the first " + std::to_string(sums.places[i]) + " of " + length + " K terms were left out";
+    return "as if the first " + std::to_string(sums.places[i]) + " of " + length +
+           " K terms were left out";
   }
   for (int64_t parts : {2, 3, 4, 8}) {
     if (!rounded_parts(evidence, gemm, samples, sums, parts)) continue;
@@ -120,14 +131,17 @@ std::string partial_sums(const Evidence& evidence, const Gemm& gemm, const std::
       while (high < last && sums.places[high] < sums.places[low] + width) ++high;
       if (sums.places[high] != sums.places[low] + width) break;
       const std::string which = terms(sums.places[low], sums.places[high] - 1);
-      if (fits(evidence, samples, sums, low, high, 1, -1)) return "as if the terms " + which + " were missing (one K tile)";
-      if (fits(evidence, samples, sums, low, high, 1, 1)) return "as if the terms " + which + " were counted twice (one K tile)";
+      if (fits(evidence, samples, sums, low, high, 1, -1))
+        return "as if the terms " + which + " were missing (one K tile)";
+      if (fits(evidence, samples, sums, low, high, 1, 1))
+        return "as if the terms " + which + " were counted twice (one K tile)";
     }
   }
   return {};
 }
 
-// 16-byte chunks (8 elements of K) exchanged as in a shared-memory swizzle that one side does not undo.
+// 16-byte chunks (8 elements of K) exchanged as in a shared-memory swizzle that one side does not
+// undo.
 struct Swizzle {
   const char* name;
   int64_t chunks, shift;
@@ -142,16 +156,21 @@ Index swizzled(const Swizzle& swizzle, int64_t k) {
   };
 }
 
-std::string layouts(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples) {
+std::string layouts(const Evidence& evidence, const Gemm& gemm,
+                    const std::vector<int64_t>& samples) {
   const Index plain = [&](int64_t row, int64_t at) { return row * gemm.k + at; };
   const Index a_columns = [&](int64_t row, int64_t at) { return at * gemm.m + row; };
   const Index b_columns = [&](int64_t row, int64_t at) { return at * gemm.n + row; };
   auto explained = [&](const Index& a, const Index& b) {
-    return explains(evidence, samples, [&](int64_t index) { return gemm.dot(index / gemm.n, index % gemm.n, a, b); });
+    return explains(evidence, samples,
+                    [&](int64_t index) { return gemm.dot(index / gemm.n, index % gemm.n, a, b); });
   };
-  if (explained(plain, b_columns)) return "as if B were read as [K, N] (transposed); it is [N, K], row-major";
-  if (explained(a_columns, plain)) return "as if A were read as [K, M] (transposed); it is [M, K], row-major";
-  if (explained(a_columns, b_columns)) return "as if A were read as [K, M] and B as [K, N] (both transposed)";
+  if (explained(plain, b_columns))
+    return "as if B were read as [K, N] (transposed); it is [N, K], row-major";
+  if (explained(a_columns, plain))
+    return "as if A were read as [K, M] (transposed); it is [M, K], row-major";
+  if (explained(a_columns, b_columns))
+    return "as if A were read as [K, M] and B as [K, N] (both transposed)";
   for (const Swizzle& swizzle : kSwizzles) {
     const Index mixed = swizzled(swizzle, gemm.k);
     const std::string cause = std::string(" were permuted by the ") + swizzle.name +
@@ -163,7 +182,8 @@ std::string layouts(const Evidence& evidence, const Gemm& gemm, const std::vecto
   return {};
 }
 
-std::string precision(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples) {
+std::string precision(const Evidence& evidence, const Gemm& gemm,
+                      const std::vector<int64_t>& samples) {
   using Round = float (*)(float);
   const Round keep = [](float x) { return x; };
   const Round e4m3 = [](float x) { return e4m3_to_float(float_to_e4m3_satfinite(x)); };
@@ -179,8 +199,9 @@ std::string precision(const Evidence& evidence, const Gemm& gemm, const std::vec
     auto rounded = [&](int64_t index) {
       double sum = 0;
       for (int64_t at = 0; at < gemm.k; ++at) {
-        sum += static_cast<double>(candidate.a(bf16_to_float(gemm.a[index / gemm.n * gemm.k + at]))) *
-               static_cast<double>(candidate.b(bf16_to_float(gemm.b[index % gemm.n * gemm.k + at])));
+        sum +=
+            static_cast<double>(candidate.a(bf16_to_float(gemm.a[index / gemm.n * gemm.k + at]))) *
+            static_cast<double>(candidate.b(bf16_to_float(gemm.b[index % gemm.n * gemm.k + at])));
       }
       return sum;
     };
@@ -193,8 +214,9 @@ std::string precision(const Evidence& evidence, const Gemm& gemm, const std::vec
 std::string coded(const Evidence& evidence, const Gemm& gemm, const std::vector<int64_t>& samples) {
   auto spec = generator_spec(evidence.task, 1, evidence.spec);
   if (!spec || samples.empty()) return {};
-  const bool zeros = std::all_of(samples.begin(), samples.end(),
-                                 [&](int64_t index) { return evidence.values[static_cast<size_t>(index)] == 0.0f; });
+  const bool zeros = std::all_of(samples.begin(), samples.end(), [&](int64_t index) {
+    return evidence.values[static_cast<size_t>(index)] == 0.0f;
+  });
   int64_t least = gemm.k, most = -1;
   std::map<std::array<int64_t, 2>, int64_t> moves;
   for (int64_t index : samples) {
@@ -207,15 +229,19 @@ std::string coded(const Evidence& evidence, const Gemm& gemm, const std::vector<
     for (int64_t dr = -64; dr <= 64; ++dr) {
       if (row + dr < 0 || row + dr >= gemm.m) continue;
       for (int64_t dk = -64; dk <= 64; ++dk) {
-        if (at + dk < 0 || at + dk >= gemm.k || code_value(row + dr, at + dk) != evidence.values[static_cast<size_t>(index)]) continue;
+        if (at + dk < 0 || at + dk >= gemm.k ||
+            code_value(row + dr, at + dk) != evidence.values[static_cast<size_t>(index)])
+          continue;
         const int64_t distance = std::abs(dr) + std::abs(dk);
-        if (best_distance < 0 || distance < best_distance) best = {dr, dk}, best_distance = distance;
+        if (best_distance < 0 || distance < best_distance)
+          best = {dr, dk}, best_distance = distance;
       }
     }
     if (best_distance > 0) ++moves[best];
   }
   if (zeros) {
-    return "as if the products at " + terms(least, most) + " were never added (each of these elements has one operand there)";
+    return "as if the products at " + terms(least, most) +
+           " were never added (each of these elements has one operand there)";
   }
   for (const auto& [move, count] : moves) {
     if (count * 10 < static_cast<int64_t>(samples.size()) * 9) continue;

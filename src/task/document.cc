@@ -18,7 +18,8 @@ std::string item_of(std::string_view field, size_t index) {
   return std::string(field) + "[" + std::to_string(index) + "]";
 }
 
-// The parser keeps no positions, so the line is found again by walking the field's keys through the text.
+// The parser keeps no positions, so the line is found again by walking the field's keys through the
+// text.
 int Document::line_of(std::string_view field) const {
   size_t position = 0;
   for (std::string_view key : split(field, '.')) {
@@ -29,7 +30,8 @@ int Document::line_of(std::string_view field) const {
     if (found == std::string_view::npos) break;
     position = found;
   }
-  return first_line_ + static_cast<int>(std::count(text_.begin(), text_.begin() + static_cast<long>(position), '\n'));
+  return first_line_ + static_cast<int>(std::count(
+                           text_.begin(), text_.begin() + static_cast<long>(position), '\n'));
 }
 
 void Document::fail(std::string_view field, std::string_view what) {
@@ -39,12 +41,14 @@ void Document::fail(std::string_view field, std::string_view what) {
   fault_ = bad_input(message.append(what));
 }
 
-void Document::only_keys(const Json& object, std::string_view owner, std::initializer_list<std::string_view> keys) {
+void Document::only_keys(const Json& object, std::string_view owner,
+                         std::initializer_list<std::string_view> keys) {
   if (!object.is_object()) return fail(owner, "expected an object");
   for (const Json::Member& member : object.members()) {
     if (std::find(keys.begin(), keys.end(), member.first) != keys.end()) continue;
     std::string close = nearest(member.first, std::vector<std::string>(keys.begin(), keys.end()));
-    return fail(field_of(owner, member.first), "unknown field" + (close.empty() ? "" : "; did you mean " + close + "?"));
+    return fail(field_of(owner, member.first),
+                "unknown field" + (close.empty() ? "" : "; did you mean " + close + "?"));
   }
 }
 
@@ -62,17 +66,20 @@ std::string Document::text(const Json& object, std::string_view owner, std::stri
   return found->as_string();
 }
 
-std::string Document::optional_text(const Json& object, std::string_view owner, std::string_view key) {
+std::string Document::optional_text(const Json& object, std::string_view owner,
+                                    std::string_view key) {
   const Json* found = object.find(key);
   return !found || found->is_null() ? std::string() : text(object, owner, key);
 }
 
-double Document::number(const Json& object, std::string_view owner, std::string_view key, double least, double most) {
+double Document::number(const Json& object, std::string_view owner, std::string_view key,
+                        double least, double most) {
   const Json* found = member(object, owner, key);
   if (!found) return least;
   double value = found->is_number() ? found->as_double() : least - 1;
   if (!(value >= least && value <= most)) {
-    fail(field_of(owner, key), "expected a number within " + std::to_string(least) + " and " + std::to_string(most));
+    fail(field_of(owner, key),
+         "expected a number within " + std::to_string(least) + " and " + std::to_string(most));
     return least;
   }
   return value;
@@ -81,13 +88,15 @@ double Document::number(const Json& object, std::string_view owner, std::string_
 int64_t Document::integer(const Json& value, std::string_view field, int64_t least, int64_t most) {
   if (failed()) return least;
   if (!value.is_integer() || value.as_int() < least || value.as_int() > most) {
-    fail(field, "expected a whole number within " + std::to_string(least) + " and " + std::to_string(most));
+    fail(field, "expected a whole number within " + std::to_string(least) + " and " +
+                    std::to_string(most));
     return least;
   }
   return value.as_int();
 }
 
-const Json::Object& Document::object(const Json& owner_object, std::string_view owner, std::string_view key) {
+const Json::Object& Document::object(const Json& owner_object, std::string_view owner,
+                                     std::string_view key) {
   static const Json::Object kNone;
   const Json* found = member(owner_object, owner, key);
   if (!found) return kNone;
@@ -108,18 +117,22 @@ void Document::each_text(const Json& list, std::string_view field,
 bool is_identifier(std::string_view text) {
   auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; };
   auto other = [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)); };
-  return !text.empty() && text.size() <= 128 && letter(text[0]) && std::all_of(text.begin(), text.end(), other);
+  return !text.empty() && text.size() <= 128 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), other);
 }
 
 bool is_file_name(std::string_view text) {
-  auto legal = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  auto legal = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  };
   return !text.empty() && text.size() <= 128 && std::isalnum(static_cast<unsigned char>(text[0])) &&
          std::all_of(text.begin(), text.end(), legal);
 }
 
 std::string blob_path_fault(std::string_view path) {
   if (path.empty()) return "is empty";
-  if (path[0] == '/' || path[0] == '~') return "is absolute; blobs are named relative to the dataset";
+  if (path[0] == '/' || path[0] == '~')
+    return "is absolute; blobs are named relative to the dataset";
   if (path.find('\\') != std::string_view::npos) return "has a backslash";
   for (char c : path) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return "has a control byte";

@@ -21,7 +21,8 @@ bool is_attention(const Task& task) {
          task.definition.reference == "native:mha_with_lse_causal";
 }
 
-// FNV-1a over the definition's name and the axes: the same data for a shape, however the workload was named.
+// FNV-1a over the definition's name and the axes: the same data for a shape, however the workload
+// was named.
 uint64_t key_of(const Task& task, uint64_t seed) {
   std::string text = task.definition.name;
   for (const auto& [axis, value] : task.axes) text += "|" + axis + "=" + std::to_string(value);
@@ -33,56 +34,80 @@ uint64_t key_of(const Task& task, uint64_t seed) {
   return hash ^ (hash >> 31);
 }
 
-GeneratorSpec gemm_spec(const Task& task, size_t index, GeneratorSpec spec, Distribution distribution) {
+GeneratorSpec gemm_spec(const Task& task, size_t index, GeneratorSpec spec,
+                        Distribution distribution) {
   spec.inner = task.axes.at("K");
   spec.side = static_cast<uint32_t>(index);
-  // About 1024 terms in each sum at most: then one missing term (129 at least) is above the bf16 step of all outputs below
-  // 2^14, and a typical output stays below 2^13.
+  // About 1024 terms in each sum at most: then one missing term (129 at least) is above the bf16
+  // step of all outputs below 2^14, and a typical output stays below 2^13.
   spec.density = static_cast<uint32_t>(std::clamp<int64_t>((1024 * 1024) / spec.inner, 1, 1024));
   if (distribution == Distribution::Exact) spec.pattern = Pattern::GemmExact;
-  if (distribution == Distribution::Coded) spec.pattern = index == 0 ? Pattern::GemmCoded : Pattern::GemmOneHot;
+  if (distribution == Distribution::Coded)
+    spec.pattern = index == 0 ? Pattern::GemmCoded : Pattern::GemmOneHot;
   return spec;
 }
 
-GeneratorSpec attention_spec(const Task& task, size_t index, GeneratorSpec spec, Distribution distribution) {
+GeneratorSpec attention_spec(const Task& task, size_t index, GeneratorSpec spec,
+                             Distribution distribution) {
   spec.inner = task.axes.at("D");
   spec.rows = task.axes.at("S");
   spec.causal = task.definition.reference == "native:mha_with_lse_causal";
   spec.pairs = distribution == Distribution::Exact;
   spec.key_tensor = 1;
   if (distribution == Distribution::Exact || distribution == Distribution::Coded) {
-    const Pattern value =
-        distribution == Distribution::Exact ? Pattern::AttentionExactValue : Pattern::AttentionCodedValue;
-    spec.pattern = index == 0 ? Pattern::AttentionQuery : index == 1 ? Pattern::AttentionKey : value;
+    const Pattern value = distribution == Distribution::Exact ? Pattern::AttentionExactValue
+                                                              : Pattern::AttentionCodedValue;
+    spec.pattern = index == 0   ? Pattern::AttentionQuery
+                   : index == 1 ? Pattern::AttentionKey
+                                : value;
   }
   return spec;
 }
 
 void store(DType type, float value, uint8_t* out) {
-  const uint16_t half = type == DType::BF16 ? float_to_bf16(value) : type == DType::F16 ? float_to_f16(value) : uint16_t{0};
+  const uint16_t half = type == DType::BF16  ? float_to_bf16(value)
+                        : type == DType::F16 ? float_to_f16(value)
+                                             : uint16_t{0};
   const double wide = static_cast<double>(value);
   switch (type) {
-    case DType::F64: std::memcpy(out, &wide, 8); return;
-    case DType::F32: std::memcpy(out, &value, 4); return;
+    case DType::F64:
+      std::memcpy(out, &wide, 8);
+      return;
+    case DType::F32:
+      std::memcpy(out, &value, 4);
+      return;
     case DType::F16:
-    case DType::BF16: std::memcpy(out, &half, 2); return;
-    case DType::E4M3: *out = float_to_e4m3_satfinite(value); return;
-    case DType::E5M2: *out = float_to_e5m2_satfinite(value); return;
-    default: return;
+    case DType::BF16:
+      std::memcpy(out, &half, 2);
+      return;
+    case DType::E4M3:
+      *out = float_to_e4m3_satfinite(value);
+      return;
+    case DType::E5M2:
+      *out = float_to_e5m2_satfinite(value);
+      return;
+    default:
+      return;
   }
 }
 
 constexpr int64_t kChunk = int64_t{1} << 16;
 
-void fill(const GeneratorSpec& spec, DType type, int64_t elements, int threads, std::vector<uint8_t>& out) {
-  const bool fast = type == DType::BF16 && (spec.pattern == Pattern::Normal || spec.pattern == Pattern::Spiky);
+void fill(const GeneratorSpec& spec, DType type, int64_t elements, int threads,
+          std::vector<uint8_t>& out) {
+  const bool fast =
+      type == DType::BF16 && (spec.pattern == Pattern::Normal || spec.pattern == Pattern::Spiky);
   const int64_t item_bytes = size_bytes(type);
-  parallel_for(static_cast<size_t>((elements + kChunk - 1) / kChunk), threads, [&](size_t chunk, int) {
-    const int64_t begin = static_cast<int64_t>(chunk) * kChunk, count = std::min(kChunk, elements - begin);
-    uint8_t* at = out.data() + begin * item_bytes;
-    if (fast) return fill_normal_bf16(spec, begin, count, reinterpret_cast<uint16_t*>(at));
-    for (int64_t i = 0; i < count; ++i) store(type, generate(spec, begin + i), at + i * item_bytes);
-  });
+  parallel_for(static_cast<size_t>((elements + kChunk - 1) / kChunk), threads,
+               [&](size_t chunk, int) {
+                 const int64_t begin = static_cast<int64_t>(chunk) * kChunk,
+                               count = std::min(kChunk, elements - begin);
+                 uint8_t* at = out.data() + begin * item_bytes;
+                 if (fast)
+                   return fill_normal_bf16(spec, begin, count, reinterpret_cast<uint16_t*>(at));
+                 for (int64_t i = 0; i < count; ++i)
+                   store(type, generate(spec, begin + i), at + i * item_bytes);
+               });
 }
 
 bool is_float(DType type) {
@@ -99,7 +124,9 @@ void store_scalar(DType type, double value, uint8_t* out) {
 
 }  // namespace
 
-std::string_view name(Distribution distribution) { return kDistributionNames[static_cast<size_t>(distribution)]; }
+std::string_view name(Distribution distribution) {
+  return kDistributionNames[static_cast<size_t>(distribution)];
+}
 
 std::optional<Distribution> parse_distribution(std::string_view text) {
   for (size_t i = 0; i < std::size(kDistributionNames); ++i) {
@@ -120,7 +147,8 @@ Result<GeneratorSpec> generator_spec(const Task& task, size_t index, InputSpec s
   const std::vector<Distribution> known = distributions(task);
   if (spec.distribution != Distribution::Spiky &&
       std::find(known.begin(), known.end(), spec.distribution) == known.end()) {
-    return unsupported("task " + task.definition.name + " has no " + std::string(name(spec.distribution)) + " inputs");
+    return unsupported("task " + task.definition.name + " has no " +
+                       std::string(name(spec.distribution)) + " inputs");
   }
   GeneratorSpec out;
   out.key = key_of(task, spec.seed);
@@ -138,7 +166,8 @@ Result<Buffers> make_inputs(const Task& task, InputSpec spec, int threads) {
   for (size_t i = 0; i < task.definition.inputs.size(); ++i) {
     const TensorSpec& tensor = task.definition.inputs[i];
     auto found = task.workload.inputs.find(tensor.name);
-    const WorkloadInput input = found == task.workload.inputs.end() ? WorkloadInput{} : found->second;
+    const WorkloadInput input =
+        found == task.workload.inputs.end() ? WorkloadInput{} : found->second;
     if (input.kind == WorkloadInput::Kind::Safetensors) {
       return unsupported("workload " + task.workload.uuid + ": input " + tensor.name +
                          " comes from a safetensors blob, which this build does not read");

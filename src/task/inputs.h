@@ -1,6 +1,6 @@
-// Owns the seeded inputs of a task: a pure function of (task, axes, seed, distribution, tensor, element), the same on CPU
-// and GPU (task/generator.h has the arithmetic, docs/checking.md the distributions). Never reads a clock or a random device.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the seeded inputs of a task: a pure function of (task, axes, seed, distribution, tensor,
+// element), the same on CPU and GPU (task/generator.h has the arithmetic, docs/checking.md the
+// distributions). Never reads a clock or a random device. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ struct InputSpec {
 };
 
 // Those that a check of this task uses, in the order of the cheapest way to catch a fault.
-// With a blob or a scalar that the task's meaning depends on, only what its inputs allow.
 std::vector<Distribution> distributions(const Task& task);
 
 // Unsupported: a distribution this task has no meaning for; a safetensors input (issue 5).
 Result<Buffers> make_inputs(const Task& task, InputSpec spec, int threads);
 
-// What make_inputs fills input `index` with, for a device-side generator (generator.h's fill_element).
+// What make_inputs fills input `index` with, for a device-side generator (generator.h's generate).
 Result<GeneratorSpec> generator_spec(const Task& task, size_t index, InputSpec spec);
 
-// Outputs as they are before a run: every byte kPoisonByte. bf16 0xffff and f32 0xffffffff are NaNs that no conversion and no
-// arithmetic instruction produces (PTX makes 0x7fff and 0x7fffffff), so an element that still has it was never written.
+// Outputs as they are before a run: every byte kPoisonByte. bf16 0xffff and f32 0xffffffff are NaNs
+// that no conversion and no arithmetic instruction produces (PTX makes 0x7fff and 0x7fffffff), so
+// an element that still has it was never written.
 inline constexpr uint8_t kPoisonByte = 0xff;
 Buffers poisoned_outputs(const Task& task);
 

@@ -74,7 +74,8 @@ TEST(NormalFill, HasTheMomentsOfItsDistribution) {
 }
 
 TEST(Inputs, ArePinned) {
-  // The generator is a published format: other numbers here mean that stored results cannot be replayed.
+  // The generator is a published format: other numbers here mean that stored results cannot be
+  // replayed.
   const struct {
     Task task;
     Distribution distribution;

@@ -17,7 +17,8 @@ constexpr uint64_t kMaxDefinitionBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaxWorkloadBytes = uint64_t{256} << 20;
 constexpr size_t kMaxFiles = 100000;
 
-// Files ROOT/<kind>/<op_type>/*<extension>, sorted, so that a dataset reads the same on every file system.
+// Files ROOT/<kind>/<op_type>/*<extension>, sorted, so that a dataset reads the same on every file
+// system.
 Result<std::vector<Path>> files_under(const Path& folder, std::string_view extension) {
   std::vector<Path> found;
   std::error_code error;
@@ -31,21 +32,26 @@ Result<std::vector<Path>> files_under(const Path& folder, std::string_view exten
     for (; files != end; files.increment(error)) {
       if (error) return io_error(groups->path().string() + ": " + error.message());
       if (files->path().extension() == extension) found.push_back(files->path());
-      if (found.size() > kMaxFiles) return limit_error(folder.string() + ": more than 100000 files");
+      if (found.size() > kMaxFiles)
+        return limit_error(folder.string() + ": more than 100000 files");
     }
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
-std::string relative_name(const Path& root, const Path& path) { return path.lexically_relative(root).string(); }
+std::string relative_name(const Path& root, const Path& path) {
+  return path.lexically_relative(root).string();
+}
 
 Result<std::string> read_dataset_file(const Path& root, const Path& path, uint64_t limit_bytes) {
   std::error_code error;
-  Path real_root = std::filesystem::canonical(root, error), real = std::filesystem::canonical(path, error);
+  Path real_root = std::filesystem::canonical(root, error),
+       real = std::filesystem::canonical(path, error);
   if (error) return io_error(path.string() + ": " + error.message());
   Path inside = real.lexically_relative(real_root);
-  if (inside.empty() || *inside.begin() == "..") return bad_input(path.string() + ": is a link that leaves the dataset");
+  if (inside.empty() || *inside.begin() == "..")
+    return bad_input(path.string() + ": is a link that leaves the dataset");
   return read_file(path, limit_bytes);
 }
 
@@ -57,11 +63,13 @@ std::map<std::string, int64_t> all_axes(const Definition& definition, const Work
   return axes;
 }
 
-std::string variable_text(const Definition& definition, const std::map<std::string, int64_t>& values) {
+std::string variable_text(const Definition& definition,
+                          const std::map<std::string, int64_t>& values) {
   std::vector<std::string> parts;
   for (const Axis& axis : definition.axes) {
     auto value = values.find(axis.name);
-    if (!axis.value && value != values.end()) parts.push_back(axis.name + "=" + std::to_string(value->second));
+    if (!axis.value && value != values.end())
+      parts.push_back(axis.name + "=" + std::to_string(value->second));
   }
   return join(parts, ",");
 }
@@ -74,8 +82,9 @@ Result<Task> make_task(const Definition& definition, Workload workload) {
       int64_t bytes = size_bytes(tensor.dtype);
       for (const std::string& axis : tensor.shape) {
         if (__builtin_mul_overflow(bytes, task.axes.at(axis), &bytes) || bytes > kMaxTensorBytes) {
-          return bad_input("task " + definition.name + " at " + variable_text(definition, task.workload.axes) +
-                           ": tensor " + tensor.name + " is larger than 64 GiB");
+          return bad_input("task " + definition.name + " at " +
+                           variable_text(definition, task.workload.axes) + ": tensor " +
+                           tensor.name + " is larger than 64 GiB");
         }
       }
     }
@@ -95,12 +104,15 @@ Workload ad_hoc(const Definition& definition, std::map<std::string, int64_t> axe
 // The shapes that a definition itself names must be makeable, and its reference must fit it.
 Result<void> check_shapes(const Definition& definition) {
   PTXB_CHECK_OK(check_reference(definition));
-  if (!definition.emulator_axes.empty()) PTXB_CHECK_OK(make_task(definition, ad_hoc(definition, definition.emulator_axes)));
-  for (const auto& axes : definition.neighbours) PTXB_CHECK_OK(make_task(definition, ad_hoc(definition, axes)));
+  if (!definition.emulator_axes.empty())
+    PTXB_CHECK_OK(make_task(definition, ad_hoc(definition, definition.emulator_axes)));
+  for (const auto& axes : definition.neighbours)
+    PTXB_CHECK_OK(make_task(definition, ad_hoc(definition, axes)));
   return {};
 }
 
-Result<Task> task_at(const Dataset& dataset, const Definition& definition, std::map<std::string, int64_t> axes) {
+Result<Task> task_at(const Dataset& dataset, const Definition& definition,
+                     std::map<std::string, int64_t> axes) {
   for (const Workload* workload : dataset.workloads_of(definition.name)) {
     if (workload->axes == axes) return make_task(definition, *workload);
   }
@@ -122,62 +134,77 @@ std::string published_values(const Dataset& dataset, const Definition& definitio
 }
 
 // Checks one axis value against the definition; the message says what would be right.
-Result<void> check_axis(const Dataset& dataset, const Definition& definition, const std::string& name, int64_t value) {
+Result<void> check_axis(const Dataset& dataset, const Definition& definition,
+                        const std::string& name, int64_t value) {
   std::vector<std::string> variable;
   for (const Axis& axis : definition.axes) {
     if (!axis.value) variable.push_back(axis.name);
     if (axis.name != name) continue;
-    if (axis.value) return bad_input("axis " + name + " of " + definition.name + " is constant (" +
-                                     std::to_string(*axis.value) + ")");
+    if (axis.value)
+      return bad_input("axis " + name + " of " + definition.name + " is constant (" +
+                       std::to_string(*axis.value) + ")");
     if (value < 1 || value > kMaxAxis) {
-      return bad_input("axis " + name + " of " + definition.name + " must be within 1 and " + std::to_string(kMaxAxis) +
-                       ", got " + std::to_string(value) + published_values(dataset, definition));
+      return bad_input("axis " + name + " of " + definition.name + " must be within 1 and " +
+                       std::to_string(kMaxAxis) + ", got " + std::to_string(value) +
+                       published_values(dataset, definition));
     }
     return {};
   }
   std::string close = nearest(name, variable);
   return bad_input("unknown axis '" + printable(name, 40) + "' of " + definition.name +
-                   (close.empty() ? "; variable axes: " + join(variable, ", ") : "; did you mean " + close + "?"));
+                   (close.empty() ? "; variable axes: " + join(variable, ", ")
+                                  : "; did you mean " + close + "?"));
 }
 
-Result<std::map<std::string, int64_t>> parse_axes(const Dataset& dataset, const Definition& definition,
+Result<std::map<std::string, int64_t>> parse_axes(const Dataset& dataset,
+                                                  const Definition& definition,
                                                   std::string_view selector) {
   std::map<std::string, int64_t> axes;
   for (std::string_view part : split(selector, ',')) {
     size_t equals = part.find('=');
     std::string name(trim(part.substr(0, equals)));
-    auto value = equals == std::string_view::npos ? std::nullopt : parse_int(trim(part.substr(equals + 1)));
-    if (!value) return bad_input("workload '" + printable(selector, 80) + "': expected AXIS=WHOLE NUMBER,...");
+    auto value =
+        equals == std::string_view::npos ? std::nullopt : parse_int(trim(part.substr(equals + 1)));
+    if (!value)
+      return bad_input("workload '" + printable(selector, 80) +
+                       "': expected AXIS=WHOLE NUMBER,...");
     PTXB_CHECK_OK(check_axis(dataset, definition, name, *value));
-    if (!axes.emplace(name, *value).second) return bad_input("workload: axis " + name + " is given twice");
+    if (!axes.emplace(name, *value).second)
+      return bad_input("workload: axis " + name + " is given twice");
   }
   return axes;
 }
 
-Result<void> check_complete(const Definition& definition, const std::map<std::string, int64_t>& axes) {
+Result<void> check_complete(const Definition& definition,
+                            const std::map<std::string, int64_t>& axes) {
   for (const Axis& axis : definition.axes) {
     if (!axis.value && !axes.count(axis.name)) {
-      return bad_input("task " + definition.name + ": the variable axis " + axis.name + " has no value");
+      return bad_input("task " + definition.name + ": the variable axis " + axis.name +
+                       " has no value");
     }
   }
   return {};
 }
 
-Result<Task> by_uuid(const Dataset& dataset, const Definition& definition, std::string_view selector) {
+Result<Task> by_uuid(const Dataset& dataset, const Definition& definition,
+                     std::string_view selector) {
   std::vector<const Workload*> matches;
   std::vector<std::string> uuids;
   for (const Workload* workload : dataset.workloads_of(definition.name)) {
     if (workload->uuid == selector) return make_task(definition, *workload);
-    if (selector.size() >= 8 && workload->uuid.compare(0, selector.size(), selector) == 0) matches.push_back(workload);
+    if (selector.size() >= 8 && workload->uuid.compare(0, selector.size(), selector) == 0)
+      matches.push_back(workload);
     uuids.push_back(workload->uuid);
   }
   if (matches.size() == 1) return make_task(definition, *matches[0]);
   if (matches.size() > 1) {
-    return bad_input("workload '" + printable(selector, 80) + "' of " + definition.name + " is not unique");
+    return bad_input("workload '" + printable(selector, 80) + "' of " + definition.name +
+                     " is not unique");
   }
   std::string close = nearest(selector, uuids);
-  return not_found("task " + definition.name + " has no workload '" + printable(selector, 80) + "'" +
-                   (close.empty() ? published_values(dataset, definition) : "; did you mean " + close + "?"));
+  return not_found(
+      "task " + definition.name + " has no workload '" + printable(selector, 80) + "'" +
+      (close.empty() ? published_values(dataset, definition) : "; did you mean " + close + "?"));
 }
 
 Result<Task> headline(const Dataset& dataset, const Definition& definition) {
@@ -223,12 +250,16 @@ Result<Dataset> load_dataset(const Path& root) {
     std::string name = relative_name(root, path);
     PTXB_TRY(std::string text, read_dataset_file(root, path, kMaxDefinitionBytes));
     PTXB_TRY(Definition definition, parse_definition(text, name));
-    if (auto checked = check_shapes(definition); !checked) return std::move(checked).error().in(name);
+    if (auto checked = check_shapes(definition); !checked)
+      return std::move(checked).error().in(name);
     auto [at, fresh] = file_of.emplace(definition.name, name);
-    if (!fresh) return bad_input(name + ":1: name: " + definition.name + " is defined in " + at->second + " too");
+    if (!fresh)
+      return bad_input(name + ":1: name: " + definition.name + " is defined in " + at->second +
+                       " too");
     out.definitions.push_back(std::move(definition));
   }
-  if (out.definitions.empty()) return bad_input((root / "definitions").string() + ": no definition (<op_type>/<name>.json)");
+  if (out.definitions.empty())
+    return bad_input((root / "definitions").string() + ": no definition (<op_type>/<name>.json)");
   std::sort(out.definitions.begin(), out.definitions.end(),
             [](const Definition& a, const Definition& b) { return a.name < b.name; });
 
@@ -244,16 +275,18 @@ Result<Dataset> load_dataset(const Path& root) {
     PTXB_TRY(std::vector<Workload> rows, parse_workloads(text, *definition, name));
     for (Workload& row : rows) {
       auto [at, fresh] = file_of_uuid.emplace(row.uuid, name);
-      if (!fresh) return bad_input(name + ": workload.uuid: " + row.uuid + " is used in " + at->second + " too");
-      PTXB_TRY(Task checked, std::move(make_task(*definition, row)));
+      if (!fresh)
+        return bad_input(name + ": workload.uuid: " + row.uuid + " is used in " + at->second +
+                         " too");
+      PTXB_TRY(Task checked, make_task(*definition, row));
       out.workloads.push_back(std::move(checked.workload));
     }
   }
   return out;
 }
 
-Result<Task> bind_task(const Dataset& dataset, std::string_view definition_name, std::string_view selector,
-                  ShapeChoice choice) {
+Result<Task> bind_task(const Dataset& dataset, std::string_view definition_name,
+                       std::string_view selector, ShapeChoice choice) {
   const Definition* definition = dataset.find(definition_name);
   if (!definition) {
     std::vector<std::string> names;
@@ -274,7 +307,8 @@ Result<Task> bind_task(const Dataset& dataset, std::string_view definition_name,
   return task_at(dataset, *definition, std::move(axes));
 }
 
-Result<Task> at_axes(const Dataset& dataset, const Task& task, const std::map<std::string, int64_t>& variable_axes) {
+Result<Task> at_axes(const Dataset& dataset, const Task& task,
+                     const std::map<std::string, int64_t>& variable_axes) {
   for (const auto& [name, value] : variable_axes) {
     PTXB_CHECK_OK(check_axis(dataset, task.definition, name, value));
   }
@@ -290,6 +324,8 @@ std::vector<Task> neighbours(const Dataset& dataset, const Task& task) {
   return out;
 }
 
-std::string shape_text(const Task& task) { return variable_text(task.definition, task.workload.axes); }
+std::string shape_text(const Task& task) {
+  return variable_text(task.definition, task.workload.axes);
+}
 
 }  // namespace ptxb

@@ -29,7 +29,8 @@ TEST(Load, PublishedSetIsComplete) {
       ++attention;
       EXPECT_EQ(rows, 6u);
     }
-    EXPECT_TRUE(bind_task(shipped(), definition.name, "", ShapeChoice::Emulator)) << definition.name;
+    EXPECT_TRUE(bind_task(shipped(), definition.name, "", ShapeChoice::Emulator))
+        << definition.name;
     EXPECT_EQ(definition.targets.size(), 2u);
     EXPECT_EQ(definition.neighbours.size(), 2u);
   }
@@ -61,9 +62,11 @@ TEST(Bind, HeadlineIsThePublishedWorkload) {
 
 TEST(Bind, SelectorIsAUuidAPrefixOrAxes) {
   const char* name = "gemm_n7168_k5120";
-  EXPECT_EQ(shape_text(*bind_task(shipped(), name, "3817345d-2b16-47dc-ae55-710bf42cfd86")), "M=70");
+  EXPECT_EQ(shape_text(*bind_task(shipped(), name, "3817345d-2b16-47dc-ae55-710bf42cfd86")),
+            "M=70");
   EXPECT_EQ(shape_text(*bind_task(shipped(), name, "3817345d")), "M=70");
-  EXPECT_EQ(bind_task(shipped(), name, "M=70")->workload.uuid, "3817345d-2b16-47dc-ae55-710bf42cfd86");
+  EXPECT_EQ(bind_task(shipped(), name, "M=70")->workload.uuid,
+            "3817345d-2b16-47dc-ae55-710bf42cfd86");
   auto ad_hoc = bind_task(shipped(), name, " M = 128 ");
   ASSERT_TRUE(ad_hoc);
   EXPECT_EQ(ad_hoc->workload.uuid, "M=128");
@@ -86,7 +89,8 @@ TEST(Bind, SaysWhatIsWrongAndWhatWouldBeRight) {
       {"gemm_n7168_k5120", "M=abc", "expected AXIS=WHOLE NUMBER"},
       {"gemm_n7168_k5120", "M=1,M=2", "given twice"},
       {"gemm_n7168_k5120", "M=16777216", "larger than 64 GiB"},
-      {"gemm_n7168_k5120", "94920358-01a8-4c5b-9209-3103fd490e95", "did you mean 94920358-01a8-4c5b-9209-3103fd490e94?"},
+      {"gemm_n7168_k5120", "94920358-01a8-4c5b-9209-3103fd490e95",
+       "did you mean 94920358-01a8-4c5b-9209-3103fd490e94?"},
       {"mha_with_lse_d128", "3817345d", "has no workload"},
   };
   for (const auto& bad : cases) {
@@ -122,41 +126,53 @@ TEST(Definition, FaultsNameFileLineAndField) {
   const struct {
     const char *from, *to, *message;
   } cases[] = {
-      {R"("dtype": "bfloat16")", R"("dtype": "bfloat17")", "toy.json:9: inputs.A.dtype: unknown dtype 'bfloat17'"},
+      {R"("dtype": "bfloat16")", R"("dtype": "bfloat17")",
+       "toy.json:9: inputs.A.dtype: unknown dtype 'bfloat17'"},
       {R"(["N", "K"])", R"(["N", "Q"])", "toy.json:10: inputs.B.shape[1]: unknown axis 'Q'"},
-      {R"("value": 16)", R"("value": 0)", "toy.json:6: axes.K.value: expected a whole number within 1"},
+      {R"("value": 16)", R"("value": 0)",
+       "toy.json:6: axes.K.value: expected a whole number within 1"},
       {R"("value": 16)", R"("value": 1.5)", "toy.json:6: axes.K.value: expected a whole number"},
-      {R"("type": "var")", R"("type": "expr")", "toy.json:4: axes.M.type: expected const or var, got 'expr'"},
-      {R"("type": "var")", R"("type": "var", "value": 3)", "toy.json:4: axes.M.value: a variable axis has no value"},
-      {R"("reference")", R"("referense")", "toy.json:13: referense: unknown field; did you mean reference?"},
+      {R"("type": "var")", R"("type": "expr")",
+       "toy.json:4: axes.M.type: expected const or var, got 'expr'"},
+      {R"("type": "var")", R"("type": "var", "value": 3)",
+       "toy.json:4: axes.M.value: a variable axis has no value"},
+      {R"("reference")", R"("referense")",
+       "toy.json:13: referense: unknown field; did you mean reference?"},
       {R"("op_type": "gemm",)", "", "toy.json:1: misses the field op_type"},
       {R"("name": "toy")", R"("name": "../toy")", "toy.json:2: name: is no name"},
       {R"("outputs": {"C")", R"("outputs": {"A")", "toy.json:12: outputs.A: is an input too"},
-      {R"("reference": "native:gemm_nt")", R"("reference": "native:gemm_nt", "ptxbench": {"emulator_axes": {"N": 8}})",
+      {R"("reference": "native:gemm_nt")",
+       R"("reference": "native:gemm_nt", "ptxbench": {"emulator_axes": {"N": 8}})",
        "ptxbench.emulator_axes.N: is constant"},
-      {R"("reference": "native:gemm_nt")", R"("reference": "native:gemm_nt", "ptxbench": {"neighbours": [{}]})",
+      {R"("reference": "native:gemm_nt")",
+       R"("reference": "native:gemm_nt", "ptxbench": {"neighbours": [{}]})",
        "ptxbench.neighbours[0]: misses the variable axis M"},
-      {R"("reference": "native:gemm_nt")", R"("reference": "x", "ptxbench": {"tolerance": {"rtol": -1}})",
+      {R"("reference": "native:gemm_nt")",
+       R"("reference": "x", "ptxbench": {"tolerance": {"rtol": -1}})",
        "ptxbench.tolerance.rtol: expected a number"},
-      {kDefinition, "version https://git-lfs.github.com/spec/v1\noid sha256:0", "toy.json:1: is a Git LFS pointer"},
+      {kDefinition, "version https://git-lfs.github.com/spec/v1\noid sha256:0",
+       "toy.json:1: is a Git LFS pointer"},
       {kDefinition, "[]", "toy.json:1: expected an object"},
   };
   for (const auto& bad : cases) {
     auto definition = parse_definition(replaced(kDefinition, bad.from, bad.to), "toy.json");
     ASSERT_FALSE(definition) << bad.to;
     EXPECT_EQ(definition.error().code, ErrorCode::BadInput);
-    EXPECT_NE(definition.error().message.find(bad.message), std::string::npos) << definition.error().message;
+    EXPECT_NE(definition.error().message.find(bad.message), std::string::npos)
+        << definition.error().message;
   }
 }
 
 TEST(Workloads, FaultsNameFileLineAndField) {
   const Definition definition = *parse_definition(kDefinition, "toy.json");
-  const std::string row = R"({"definition": "toy", "workload": {"uuid": "u1", "axes": {"M": 5}, "inputs": )"
-                          R"({"A": {"type": "random"}, "B": {"type": "random"}}}})";
+  const std::string row =
+      R"({"definition": "toy", "workload": {"uuid": "u1", "axes": {"M": 5}, "inputs": )"
+      R"({"A": {"type": "random"}, "B": {"type": "random"}}}})";
   ASSERT_EQ(parse_workloads(row + "\n\n", definition, "toy.jsonl")->size(), 1u);
   const std::string blob = R"({"type": "safetensors", "path": "PATH", "tensor_key": "a"})";
   const std::string random = R"({"type": "random"})";
-  ASSERT_TRUE(parse_workloads(replaced(row, random, replaced(blob, "PATH", "./blob/a.safetensors")), definition, "toy.jsonl"));
+  ASSERT_TRUE(parse_workloads(replaced(row, random, replaced(blob, "PATH", "./blob/a.safetensors")),
+                              definition, "toy.jsonl"));
   const std::array<std::array<std::string, 3>, 12> cases = {{
       {R"("toy")", R"("other")", "toy.jsonl:2: definition: expected toy, got 'other'"},
       {R"({"M": 5})", "{}", "toy.jsonl:2: workload.axes: misses the variable axis M"},
@@ -164,18 +180,24 @@ TEST(Workloads, FaultsNameFileLineAndField) {
       {R"({"M": 5})", R"({"M": "5"})", "toy.jsonl:2: workload.axes.M: expected a whole number"},
       {R"({"M": 5})", R"({"M": -5})", "toy.jsonl:2: workload.axes.M: expected a whole number"},
       {R"(, "B": {"type": "random"})", "", "toy.jsonl:2: workload.inputs: misses the input B"},
-      {R"("B": {)", R"("X": {)", "toy.jsonl:2: workload.inputs.X: the definition has no such input"},
-      {random, R"({"type": "zeros"})", "toy.jsonl:2: workload.inputs.A.type: expected random, scalar or safetensors"},
-      {random, R"({"type": "scalar", "value": 1})", "toy.jsonl:2: workload.inputs.A: a tensor with a shape cannot be a scalar"},
-      {random, replaced(blob, "PATH", "/etc/passwd"), "toy.jsonl:2: workload.inputs.A.path: is absolute"},
-      {random, replaced(blob, "PATH", "blob/../../x"), "toy.jsonl:2: workload.inputs.A.path: leaves the dataset"},
+      {R"("B": {)", R"("X": {)",
+       "toy.jsonl:2: workload.inputs.X: the definition has no such input"},
+      {random, R"({"type": "zeros"})",
+       "toy.jsonl:2: workload.inputs.A.type: expected random, scalar or safetensors"},
+      {random, R"({"type": "scalar", "value": 1})",
+       "toy.jsonl:2: workload.inputs.A: a tensor with a shape cannot be a scalar"},
+      {random, replaced(blob, "PATH", "/etc/passwd"),
+       "toy.jsonl:2: workload.inputs.A.path: is absolute"},
+      {random, replaced(blob, "PATH", "blob/../../x"),
+       "toy.jsonl:2: workload.inputs.A.path: leaves the dataset"},
       {R"("u1")", R"("u0")", "toy.jsonl:2: workload.uuid: a second workload with the uuid u0"},
   }};
   for (const auto& [from, to, message] : cases) {
     const std::string text = replaced(row, "u1", "u0") + "\n" + replaced(row, from, to) + "\n";
     auto workloads = parse_workloads(text, definition, "toy.jsonl");
     ASSERT_FALSE(workloads) << to;
-    EXPECT_NE(workloads.error().message.find(message), std::string::npos) << workloads.error().message;
+    EXPECT_NE(workloads.error().message.find(message), std::string::npos)
+        << workloads.error().message;
   }
 }
 
@@ -187,16 +209,27 @@ TEST(Load, DatasetFaultsAreOneError) {
   ASSERT_TRUE(write_file(root / "definitions/gemm/toy.json", kDefinition));
   EXPECT_TRUE(load_dataset(root));
   ASSERT_TRUE(write_file(root / "definitions/other/twin.json", kDefinition));
-  EXPECT_NE(load_dataset(root).error().message.find("toy is defined in definitions/gemm/toy.json too"), std::string::npos);
+  EXPECT_NE(
+      load_dataset(root).error().message.find("toy is defined in definitions/gemm/toy.json too"),
+      std::string::npos);
   std::filesystem::remove_all(root / "definitions/other");
-  ASSERT_TRUE(write_file(root / "definitions/gemm/bad.json", replaced(replaced(kDefinition, "\"toy\"", "\"bad\""), "gemm_nt", "gemm_nn")));
-  EXPECT_NE(load_dataset(root).error().message.find("no native reference 'native:gemm_nn'; did you mean native:gemm_nt?"), std::string::npos);
+  ASSERT_TRUE(
+      write_file(root / "definitions/gemm/bad.json",
+                 replaced(replaced(kDefinition, "\"toy\"", "\"bad\""), "gemm_nt", "gemm_nn")));
+  EXPECT_NE(load_dataset(root).error().message.find(
+                "no native reference 'native:gemm_nn'; did you mean native:gemm_nt?"),
+            std::string::npos);
   std::filesystem::remove(root / "definitions/gemm/bad.json");
-  ASSERT_TRUE(write_file(root / "definitions/gemm/bad.json", replaced(replaced(kDefinition, "\"toy\"", "\"bad\""), R"("shape": ["M", "N"])", R"("shape": ["N", "M"])")));
-  EXPECT_NE(load_dataset(root).error().message.find("native:gemm_nt needs inputs"), std::string::npos);
+  ASSERT_TRUE(write_file(root / "definitions/gemm/bad.json",
+                         replaced(replaced(kDefinition, "\"toy\"", "\"bad\""),
+                                  R"("shape": ["M", "N"])", R"("shape": ["N", "M"])")));
+  EXPECT_NE(load_dataset(root).error().message.find("native:gemm_nt needs inputs"),
+            std::string::npos);
   std::filesystem::remove(root / "definitions/gemm/bad.json");
   ASSERT_TRUE(write_file(root / "workloads/gemm/nobody.jsonl", ""));
-  EXPECT_NE(load_dataset(root).error().message.find("workloads of a definition that does not exist"), std::string::npos);
+  EXPECT_NE(
+      load_dataset(root).error().message.find("workloads of a definition that does not exist"),
+      std::string::npos);
   std::filesystem::remove(root / "workloads/gemm/nobody.jsonl");
   std::filesystem::create_symlink("/etc/hostname", root / "definitions/gemm/link.json");
   EXPECT_NE(load_dataset(root).error().message.find("leaves the dataset"), std::string::npos);
@@ -209,7 +242,8 @@ TEST(Work, CountsArePublished) {
   const Work attention = work_of(*bind_task(shipped(), "mha_with_lse_d128", ""));
   EXPECT_DOUBLE_EQ(attention.matrix_flops, 4.0 * 4 * 48 * 4096 * 4096 * 128);
   EXPECT_DOUBLE_EQ(attention.bytes, 4.0 * 4 * 48 * 4096 * 128 * 2 + 4.0 * 48 * 4096 * 4);
-  EXPECT_DOUBLE_EQ(work_of(*bind_task(shipped(), "mha_with_lse_d128_causal", "")).matrix_flops, attention.matrix_flops / 2);
+  EXPECT_DOUBLE_EQ(work_of(*bind_task(shipped(), "mha_with_lse_d128_causal", "")).matrix_flops,
+                   attention.matrix_flops / 2);
 }
 
 }  // namespace

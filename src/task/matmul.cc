@@ -13,7 +13,8 @@ namespace ptxb {
 
 namespace {
 
-// A register tile of 6 x 8 doubles is 12 AVX2 registers; a panel of 8 x 256 doubles is 16 KiB, half of a first-level cache.
+// A register tile of 6 x 8 doubles is 12 AVX2 registers; a panel of 8 x 256 doubles is 16 KiB, half
+// of a first-level cache.
 constexpr int64_t kTileRows = 6, kTileColumns = 8, kDepth = 256;
 
 template <class T>
@@ -27,8 +28,8 @@ double widen(uint16_t value) {
 
 // Panels of `width` rows, k-major: out[panel][k][row]; missing rows are zero.
 template <class T>
-void pack(const Operand& from, int64_t first_row, int64_t rows, int64_t first_k, int64_t depth, int64_t width,
-          double* out) {
+void pack(const Operand& from, int64_t first_row, int64_t rows, int64_t first_k, int64_t depth,
+          int64_t width, double* out) {
   const T* data = static_cast<const T*>(from.data);
   for (int64_t panel = 0; panel < rows; panel += width, out += width * depth) {
     for (int64_t r = 0; r < width; ++r) {
@@ -42,12 +43,15 @@ void pack(const Operand& from, int64_t first_row, int64_t rows, int64_t first_k,
   }
 }
 
-void pack_any(const Operand& from, int64_t first_row, int64_t rows, int64_t first_k, int64_t depth, int64_t width,
-              double* out) {
+void pack_any(const Operand& from, int64_t first_row, int64_t rows, int64_t first_k, int64_t depth,
+              int64_t width, double* out) {
   switch (from.type) {
-    case Operand::Type::Bf16: return pack<uint16_t>(from, first_row, rows, first_k, depth, width, out);
-    case Operand::Type::F32: return pack<float>(from, first_row, rows, first_k, depth, width, out);
-    case Operand::Type::F64: return pack<double>(from, first_row, rows, first_k, depth, width, out);
+    case Operand::Type::Bf16:
+      return pack<uint16_t>(from, first_row, rows, first_k, depth, width, out);
+    case Operand::Type::F32:
+      return pack<float>(from, first_row, rows, first_k, depth, width, out);
+    case Operand::Type::F64:
+      return pack<double>(from, first_row, rows, first_k, depth, width, out);
   }
 }
 
@@ -57,18 +61,21 @@ void tile_portable(const double* a, const double* b, int64_t depth, double* out)
   double sums[kTileRows][kTileColumns] = {};
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t i = 0; i < kTileRows; ++i) {
-      for (int64_t j = 0; j < kTileColumns; ++j) sums[i][j] += a[k * kTileRows + i] * b[k * kTileColumns + j];
+      for (int64_t j = 0; j < kTileColumns; ++j)
+        sums[i][j] += a[k * kTileRows + i] * b[k * kTileColumns + j];
     }
   }
   std::copy(&sums[0][0], &sums[0][0] + kTileRows * kTileColumns, out);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void tile_avx2(const double* a, const double* b, int64_t depth, double* out) {
+__attribute__((target("avx2,fma"))) void tile_avx2(const double* a, const double* b, int64_t depth,
+                                                   double* out) {
   __m256d sums[kTileRows][2];
   for (auto& row : sums) row[0] = row[1] = _mm256_setzero_pd();
   for (int64_t k = 0; k < depth; ++k) {
-    const __m256d low = _mm256_loadu_pd(b + k * kTileColumns), high = _mm256_loadu_pd(b + k * kTileColumns + 4);
+    const __m256d low = _mm256_loadu_pd(b + k * kTileColumns),
+                  high = _mm256_loadu_pd(b + k * kTileColumns + 4);
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kTileRows; ++i) {
       const __m256d left = _mm256_broadcast_sd(a + k * kTileRows + i);
@@ -92,8 +99,8 @@ Tile best_tile() {
 
 }  // namespace
 
-void multiply_nt(const Operand& a, const Operand& b, int64_t rows, int64_t columns, int64_t length, double* c,
-                 int64_t c_stride, MatmulScratch& scratch) {
+void multiply_nt(const Operand& a, const Operand& b, int64_t rows, int64_t columns, int64_t length,
+                 double* c, int64_t c_stride, MatmulScratch& scratch) {
   static const Tile tile = best_tile();
   for (int64_t i = 0; i < rows; ++i) std::fill_n(c + i * c_stride, columns, 0.0);
   const int64_t panels = (rows + kTileRows - 1) / kTileRows;

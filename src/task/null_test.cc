@@ -1,5 +1,5 @@
-// The null tests: what is no kernel, or a wrong one, must be refused; every right kernel must be accepted on every distribution.
-// SPDX-License-Identifier: Apache-2.0
+// The null tests: what is no kernel, or a wrong one, must be refused; every right kernel must be
+// accepted on every distribution. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,8 +52,9 @@ template <class Kernel>
 void expect_accepted(const std::vector<Set>& all, const Kernel& kernel, const char* what) {
   for (const Set& set : all) {
     for (const Comparison& result : compared(set, run(kernel, set.task, set.inputs))) {
-      EXPECT_TRUE(result.passed) << what << " on " << result.distribution << ", " << result.output << ": normalised error "
-                                 << result.normalised_error << "; " << result.diagnosis;
+      EXPECT_TRUE(result.passed) << what << " on " << result.distribution << ", " << result.output
+                                 << ": normalised error " << result.normalised_error << "; "
+                                 << result.diagnosis;
     }
   }
 }
@@ -62,9 +63,11 @@ void expect_accepted(const std::vector<Set>& all, const Kernel& kernel, const ch
 enum class On { Normal, NormalAndExact };
 template <class Kernel>
 void expect_refused(const std::vector<Set>& all, const Kernel& kernel, On on, const char* what) {
-  EXPECT_TRUE(refused_by_b(all[0], run(kernel, all[0].task, all[0].inputs))) << what << " on normal";
+  EXPECT_TRUE(refused_by_b(all[0], run(kernel, all[0].task, all[0].inputs)))
+      << what << " on normal";
   if (on == On::NormalAndExact) {
-    EXPECT_TRUE(refused_by_b(all[1], run(kernel, all[1].task, all[1].inputs))) << what << " on exact";
+    EXPECT_TRUE(refused_by_b(all[1], run(kernel, all[1].task, all[1].inputs)))
+        << what << " on exact";
   }
 }
 
@@ -79,32 +82,50 @@ void expect_no_constant_passes(const std::vector<Set>& all) {
   for (const Set& set : all) {
     const std::string where(name(set.spec.distribution));
     EXPECT_FALSE(passed(set, poisoned_outputs(set.task))) << where;
-    EXPECT_TRUE(refused_by_b(set, filled(set.task, [](size_t, int64_t) { return 0.0f; }))) << "zeros on " << where;
-    EXPECT_TRUE(refused_by_b(set, filled(set.task, [](size_t, int64_t) { return 1.0f; }))) << "ones on " << where;
-    EXPECT_TRUE(refused_by_b(set, filled(set.task, [&](size_t output, int64_t) {
-      return static_cast<float>(mean(set.reference.outputs[output]));
-    }))) << "the mean on " << where;
-    EXPECT_TRUE(refused_by_b(set, filled(set.task, [&](size_t, int64_t i) {
-      uint16_t bits = 0;
-      std::memcpy(&bits, set.inputs[0].data() + 2 * i % static_cast<int64_t>(set.inputs[0].size()), 2);
-      return bf16_to_float(bits);
-    }))) << "a copy of the first input on " << where;
-    EXPECT_TRUE(refused_by_b(set, filled(set.task, [&](size_t output, int64_t i) {
-      const auto& value = set.reference.outputs[output].value;
-      return value[(static_cast<size_t>(i) + 1) % value.size()];
-    }))) << "shifted by one element on " << where;
+    EXPECT_TRUE(refused_by_b(set, filled(set.task, [](size_t, int64_t) { return 0.0f; })))
+        << "zeros on " << where;
+    EXPECT_TRUE(refused_by_b(set, filled(set.task, [](size_t, int64_t) { return 1.0f; })))
+        << "ones on " << where;
+    EXPECT_TRUE(refused_by_b(set, filled(set.task,
+                                         [&](size_t output, int64_t) {
+                                           return static_cast<float>(
+                                               mean(set.reference.outputs[output]));
+                                         })))
+        << "the mean on " << where;
+    EXPECT_TRUE(refused_by_b(
+        set, filled(set.task,
+                    [&](size_t, int64_t i) {
+                      uint16_t bits = 0;
+                      std::memcpy(
+                          &bits,
+                          set.inputs[0].data() + 2 * i % static_cast<int64_t>(set.inputs[0].size()),
+                          2);
+                      return bf16_to_float(bits);
+                    })))
+        << "a copy of the first input on " << where;
+    EXPECT_TRUE(
+        refused_by_b(set, filled(set.task,
+                                 [&](size_t output, int64_t i) {
+                                   const auto& value = set.reference.outputs[output].value;
+                                   return value[(static_cast<size_t>(i) + 1) % value.size()];
+                                 })))
+        << "shifted by one element on " << where;
   }
 }
 
 TEST(NullGemm, NoConstantPasses) { expect_no_constant_passes(sets(gemm_task(48, 40, 2048))); }
 
 TEST(NullGemm, RightKernelsAreAccepted) {
-  for (const Task& task : {gemm_task(24, 32, 5120), gemm_task(70, 24, 256), gemm_task(3, 5, 40), gemm_task(9, 8, 21504)}) {
+  for (const Task& task : {gemm_task(24, 32, 5120), gemm_task(70, 24, 256), gemm_task(3, 5, 40),
+                           gemm_task(9, 8, 21504)}) {
     const std::vector<Set> all = sets(task);
-    for (Accumulate how : {Accumulate::Forward, Accumulate::Reversed, Accumulate::Blocked, Accumulate::TensorCore}) {
+    for (Accumulate how :
+         {Accumulate::Forward, Accumulate::Reversed, Accumulate::Blocked, Accumulate::TensorCore}) {
       expect_accepted(all, GemmKernel{.accumulate = how}, "accumulation order");
     }
-    expect_accepted(all, GemmKernel{.accumulate = Accumulate::TensorCore, .store = Store::Truncated}, "truncating store");
+    expect_accepted(all,
+                    GemmKernel{.accumulate = Accumulate::TensorCore, .store = Store::Truncated},
+                    "truncating store");
   }
 }
 
@@ -114,25 +135,33 @@ TEST(NullGemm, WrongKernelsAreRefused) {
   expect_refused(all, GemmKernel{.dropped_tail = 16}, On::NormalAndExact, "dropped K tail of 16");
   expect_refused(all, GemmKernel{.dropped_tail = 1}, On::NormalAndExact, "dropped last term");
   expect_refused(all, GemmKernel{.first_k = 8}, On::NormalAndExact, "dropped first chunk");
-  expect_refused(all, GemmKernel{.a = OperandType::E4m3, .b = OperandType::E4m3}, On::NormalAndExact, "fp8");
+  expect_refused(all, GemmKernel{.a = OperandType::E4m3, .b = OperandType::E4m3},
+                 On::NormalAndExact, "fp8");
   expect_refused(all, GemmKernel{.a = OperandType::E4m3}, On::NormalAndExact, "fp8 A");
   expect_refused(all, GemmKernel{.b = OperandType::E4m3}, On::NormalAndExact, "fp8 B");
-  expect_refused(all, GemmKernel{.accumulate = Accumulate::Bf16}, On::NormalAndExact, "bf16 accumulator");
-  expect_refused(all, GemmKernel{.accumulate = Accumulate::Bf16Partials}, On::NormalAndExact, "bf16 partial sums");
-  expect_refused(all, GemmKernel{.layout = GemmKernel::Layout::BTransposed}, On::NormalAndExact, "B read transposed");
-  expect_refused(all, GemmKernel{.layout = GemmKernel::Layout::OutputTransposed}, On::NormalAndExact, "C transposed");
+  expect_refused(all, GemmKernel{.accumulate = Accumulate::Bf16}, On::NormalAndExact,
+                 "bf16 accumulator");
+  expect_refused(all, GemmKernel{.accumulate = Accumulate::Bf16Partials}, On::NormalAndExact,
+                 "bf16 partial sums");
+  expect_refused(all, GemmKernel{.layout = GemmKernel::Layout::BTransposed}, On::NormalAndExact,
+                 "B read transposed");
+  expect_refused(all, GemmKernel{.layout = GemmKernel::Layout::OutputTransposed},
+                 On::NormalAndExact, "C transposed");
   expect_refused(all, GemmKernel{.swizzle_a_chunks = 8}, On::NormalAndExact, "swizzled A");
 }
 
 TEST(NullGemm, OneDroppedBlockIsRefusedInTheLongestSum) {
   const std::vector<Set> all = sets(gemm_task(16, 16, 21504));
-  expect_refused(all, GemmKernel{.dropped_tail = 16}, On::NormalAndExact, "dropped K tail of 16 of 21504");
+  expect_refused(all, GemmKernel{.dropped_tail = 16}, On::NormalAndExact,
+                 "dropped K tail of 16 of 21504");
 }
 
 class NullAttention : public testing::TestWithParam<bool> {};
 using K = AttentionKernel;
 
-TEST_P(NullAttention, NoConstantPasses) { expect_no_constant_passes(sets(attention_task(1, 1, 72, GetParam()))); }
+TEST_P(NullAttention, NoConstantPasses) {
+  expect_no_constant_passes(sets(attention_task(1, 1, 72, GetParam())));
+}
 
 TEST_P(NullAttention, RightKernelsAreAccepted) {
   for (int64_t length : {1, 100, 256}) {
@@ -154,9 +183,11 @@ TEST_P(NullAttention, WrongKernelsAreRefused) {
   expect_refused(all, K{.lse_factor = 1 / std::log(2.0)}, On::NormalAndExact, "base-2 LSE");
   expect_refused(all, K{.qk = OperandType::E4m3}, On::NormalAndExact, "fp8 Q and K");
   expect_refused(all, K{.v = OperandType::E4m3}, On::NormalAndExact, "fp8 V");
-  expect_refused(all, K{.p = OperandType::E4m3}, On::Normal, "fp8 weights");  // exact inputs have weights of 1
+  expect_refused(all, K{.p = OperandType::E4m3}, On::Normal,
+                 "fp8 weights");  // exact inputs have weights of 1
   expect_refused(all, K{.rescale = K::Rescale::Missing}, On::NormalAndExact, "missing rescale");
-  expect_refused(all, K{.normalise = K::Normalise::Missing}, On::NormalAndExact, "missing division");
+  expect_refused(all, K{.normalise = K::Normalise::Missing}, On::NormalAndExact,
+                 "missing division");
   expect_refused(all, K{.dropped_keys = 64}, On::NormalAndExact, "dropped last block");
   expect_refused(all, K{.dropped_keys = 1}, On::NormalAndExact, "dropped last key");
   if (GetParam()) {

@@ -23,11 +23,21 @@ struct Family {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = {
-      {"native:gemm_nt", gemm_reference, {"M", "N", "K"}, {"bfloat16 M,K", "bfloat16 N,K"}, {"bfloat16 M,N"}},
-      {"native:mha_with_lse", attention_reference, {"B", "H", "S", "D"},
-       {"bfloat16 B,H,S,D", "bfloat16 B,H,S,D", "bfloat16 B,H,S,D"}, {"bfloat16 B,H,S,D", "float32 B,H,S"}},
-      {"native:mha_with_lse_causal", attention_reference, {"B", "H", "S", "D"},
-       {"bfloat16 B,H,S,D", "bfloat16 B,H,S,D", "bfloat16 B,H,S,D"}, {"bfloat16 B,H,S,D", "float32 B,H,S"}},
+      {"native:gemm_nt",
+       gemm_reference,
+       {"M", "N", "K"},
+       {"bfloat16 M,K", "bfloat16 N,K"},
+       {"bfloat16 M,N"}},
+      {"native:mha_with_lse",
+       attention_reference,
+       {"B", "H", "S", "D"},
+       {"bfloat16 B,H,S,D", "bfloat16 B,H,S,D", "bfloat16 B,H,S,D"},
+       {"bfloat16 B,H,S,D", "float32 B,H,S"}},
+      {"native:mha_with_lse_causal",
+       attention_reference,
+       {"B", "H", "S", "D"},
+       {"bfloat16 B,H,S,D", "bfloat16 B,H,S,D", "bfloat16 B,H,S,D"},
+       {"bfloat16 B,H,S,D", "float32 B,H,S"}},
   };
   return kFamilies;
 }
@@ -41,7 +51,8 @@ const Family* find_family(std::string_view reference) {
 
 std::vector<std::string> signature(const std::vector<TensorSpec>& tensors) {
   std::vector<std::string> out;
-  for (const TensorSpec& tensor : tensors) out.push_back(std::string(name(tensor.dtype)) + " " + join(tensor.shape, ","));
+  for (const TensorSpec& tensor : tensors)
+    out.push_back(std::string(name(tensor.dtype)) + " " + join(tensor.shape, ","));
   return out;
 }
 
@@ -49,9 +60,10 @@ Result<void> check_finite(const Task& task, const Reference& reference) {
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     const ReferenceOutput& output = reference.outputs[i];
     for (const auto* numbers : {&output.value, &output.bound}) {
-      if (!std::all_of(numbers->begin(), numbers->end(), [](float x) { return std::isfinite(x); })) {
-        return harness_error("the reference of " + task.definition.name + " is not finite in output " +
-                             task.definition.outputs[i].name);
+      if (!std::all_of(numbers->begin(), numbers->end(),
+                       [](float x) { return std::isfinite(x); })) {
+        return harness_error("the reference of " + task.definition.name +
+                             " is not finite in output " + task.definition.outputs[i].name);
       }
     }
   }
@@ -71,8 +83,8 @@ Result<void> check_reference(const Definition& definition) {
   const Family* family = find_family(definition.reference);
   if (!family) {
     const std::string close = nearest(definition.reference, native_references());
-    return bad_input("reference: no native reference '" + printable(definition.reference, 60) + "'" +
-                     (close.empty() ? "" : "; did you mean " + close + "?"));
+    return bad_input("reference: no native reference '" + printable(definition.reference, 60) +
+                     "'" + (close.empty() ? "" : "; did you mean " + close + "?"));
   }
   for (const std::string& axis : family->axes) {
     auto has = [&](const Axis& known) { return known.name == axis; };
@@ -80,23 +92,29 @@ Result<void> check_reference(const Definition& definition) {
       return bad_input("reference: " + definition.reference + " needs the axis " + axis);
     }
   }
-  if (signature(definition.inputs) != family->inputs || signature(definition.outputs) != family->outputs) {
-    return bad_input("reference: " + definition.reference + " needs inputs " + join(family->inputs, ", ") +
-                     " and outputs " + join(family->outputs, ", "));
+  if (signature(definition.inputs) != family->inputs ||
+      signature(definition.outputs) != family->outputs) {
+    return bad_input("reference: " + definition.reference + " needs inputs " +
+                     join(family->inputs, ", ") + " and outputs " + join(family->outputs, ", "));
   }
   return {};
 }
 
-Result<Reference> compute_reference(const Task& task, const Buffers& inputs, InputSpec spec, int threads) {
+Result<Reference> compute_reference(const Task& task, const Buffers& inputs, InputSpec spec,
+                                    int threads) {
   const Definition& definition = task.definition;
   if (definition.reference.compare(0, 7, "native:") != 0) {
-    return unsupported("task " + definition.name + ": its reference is source text, which this build does not run");
+    return unsupported("task " + definition.name +
+                       ": its reference is source text, which this build does not run");
   }
-  if (auto checked = check_reference(definition); !checked) return std::move(checked).error().in("task " + definition.name);
-  if (inputs.size() != definition.inputs.size()) return harness_error("task " + definition.name + ": wrong number of inputs");
+  if (auto checked = check_reference(definition); !checked)
+    return std::move(checked).error().in("task " + definition.name);
+  if (inputs.size() != definition.inputs.size())
+    return harness_error("task " + definition.name + ": wrong number of inputs");
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].size() != static_cast<size_t>(task.size_bytes(definition.inputs[i]))) {
-      return harness_error("task " + definition.name + ": input " + definition.inputs[i].name + " has the wrong size");
+      return harness_error("task " + definition.name + ": input " + definition.inputs[i].name +
+                           " has the wrong size");
     }
   }
   Reference reference = find_family(definition.reference)->compute(task, inputs, spec, threads);

@@ -23,20 +23,24 @@ double at(const std::vector<uint8_t>& bytes, int64_t index) {
 
 TEST(Matmul, EqualsPlainLoopsAtRaggedSizes) {
   std::mt19937 random(1);
-  for (auto [rows, columns, length] : {std::array<int64_t, 3>{1, 1, 1}, {7, 9, 300}, {13, 5, 257}, {6, 8, 256}, {145, 3, 2}}) {
-    std::vector<float> a(static_cast<size_t>(rows * length)), b(static_cast<size_t>(columns * length));
+  for (auto [rows, columns, length] :
+       {std::array<int64_t, 3>{1, 1, 1}, {7, 9, 300}, {13, 5, 257}, {6, 8, 256}, {145, 3, 2}}) {
+    std::vector<float> a(static_cast<size_t>(rows * length)),
+        b(static_cast<size_t>(columns * length));
     for (auto* side : {&a, &b}) {
       for (float& x : *side) x = static_cast<float>(static_cast<int>(random() % 200) - 100);
     }
     std::vector<double> c(static_cast<size_t>(rows * columns));
     MatmulScratch scratch;
-    multiply_nt({Operand::Type::F32, a.data(), length, 1}, {Operand::Type::F32, b.data(), 1, columns}, rows, columns, length,
-                c.data(), columns, scratch);
+    multiply_nt({Operand::Type::F32, a.data(), length, 1},
+                {Operand::Type::F32, b.data(), 1, columns}, rows, columns, length, c.data(),
+                columns, scratch);
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         double sum = 0;
         for (int64_t k = 0; k < length; ++k) {
-          sum += static_cast<double>(a[static_cast<size_t>(i * length + k)]) * static_cast<double>(b[static_cast<size_t>(k * columns + j)]);
+          sum += static_cast<double>(a[static_cast<size_t>(i * length + k)]) *
+                 static_cast<double>(b[static_cast<size_t>(k * columns + j)]);
         }
         ASSERT_EQ(c[static_cast<size_t>(i * columns + j)], sum);
       }
@@ -56,7 +60,8 @@ TEST(Reference, GemmEqualsPlainLoops) {
       sum += product;
       magnitude += std::abs(product);
     }
-    ASSERT_NEAR(static_cast<double>(reference.outputs[0].value[static_cast<size_t>(i)]), sum, 1e-6 * (1 + std::abs(sum)));
+    ASSERT_NEAR(static_cast<double>(reference.outputs[0].value[static_cast<size_t>(i)]), sum,
+                1e-6 * (1 + std::abs(sum)));
     // Never below the sum of magnitudes that Cauchy-Schwarz stands for.
     ASSERT_GE(static_cast<double>(reference.outputs[0].bound[static_cast<size_t>(i)]) * 1.000001,
               error_model::gemm_bound(sum, 300, magnitude, DType::BF16));
@@ -75,15 +80,20 @@ TEST(Reference, AttentionEqualsPlainLoops) {
       double total = 0;
       for (int64_t j = 0; j < visible; ++j) {
         double score = 0;
-        for (int64_t d = 0; d < 128; ++d) score += at(inputs[0], row * 128 + d) * at(inputs[1], (head + j) * 128 + d);
+        for (int64_t d = 0; d < 128; ++d)
+          score += at(inputs[0], row * 128 + d) * at(inputs[1], (head + j) * 128 + d);
         weights.push_back(std::exp(score / std::sqrt(128.0)));
         total += weights.back();
       }
-      ASSERT_NEAR(static_cast<double>(reference.outputs[1].value[static_cast<size_t>(row)]), std::log(total), 1e-5);
+      ASSERT_NEAR(static_cast<double>(reference.outputs[1].value[static_cast<size_t>(row)]),
+                  std::log(total), 1e-5);
       for (int64_t d = 0; d < 128; ++d) {
         double sum = 0;
-        for (int64_t j = 0; j < visible; ++j) sum += weights[static_cast<size_t>(j)] / total * at(inputs[2], (head + j) * 128 + d);
-        ASSERT_NEAR(static_cast<double>(reference.outputs[0].value[static_cast<size_t>(row * 128 + d)]), sum, 1e-5);
+        for (int64_t j = 0; j < visible; ++j)
+          sum += weights[static_cast<size_t>(j)] / total * at(inputs[2], (head + j) * 128 + d);
+        ASSERT_NEAR(
+            static_cast<double>(reference.outputs[0].value[static_cast<size_t>(row * 128 + d)]),
+            sum, 1e-5);
       }
     }
   }

@@ -1,5 +1,5 @@
-// Owns plain-loop imitations of right and wrong kernels for the tests of this room. Test code; never linked into a program.
-// SPDX-License-Identifier: Apache-2.0
+// Owns plain-loop imitations of right and wrong kernels for the tests of this room. Test code;
+// never linked into a program. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ Task gemm_task(int64_t m, int64_t n, int64_t k);
 Task attention_task(int64_t batch, int64_t heads, int64_t length, bool causal);
 
 enum class Accumulate {
-  Forward,        // one f32 sum, k rising
-  Reversed,       // k falling
-  Blocked,        // f32 sums of 64 terms, added up
-  TensorCore,     // groups of 16 terms and the accumulator, aligned to 25 bits and truncated (emulator.md 1.3)
-  Bf16Partials,   // two halves of K, each rounded to bf16, then added
-  Bf16,           // the accumulator itself in bf16
+  Forward,       // one f32 sum, k rising
+  Reversed,      // k falling
+  Blocked,       // f32 sums of 64 terms, added up
+  TensorCore,    // groups of 16 terms and the accumulator, aligned to 25 bits and truncated
+                 // (emulator.md 1.3)
+  Bf16Partials,  // two halves of K, each rounded to bf16, then added
+  Bf16,          // the accumulator itself in bf16
 };
 enum class Store { Nearest, Truncated };
 enum class OperandType { Bf16, E4m3 };
@@ -45,8 +46,8 @@ struct AttentionKernel {
   enum class Rescale { Right, Missing } rescale = Rescale::Right;
   enum class Normalise { Right, Missing } normalise = Normalise::Right;
   Store store = Store::Nearest;
-  double score_factor = 1;   // times scale * log2(e)
-  int64_t mask_offset = 0;   // causal: query i sees keys up to i + mask_offset
+  double score_factor = 1;  // times scale * log2(e)
+  int64_t mask_offset = 0;  // causal: query i sees keys up to i + mask_offset
   enum class Mask { AsTask, Never, Always } mask = Mask::AsTask;
   int64_t dropped_keys = 0;  // the last ones
   double lse_factor = 1;     // log2(e): base 2

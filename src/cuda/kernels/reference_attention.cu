@@ -12,6 +12,8 @@ namespace ptxb::cuda {
 namespace {
 
 constexpr int kQueries = kAttentionTile, kKeys = 32, kWidth = kAttentionMaxWidth;
+// Coded values reach 2^71: their squares, summed in fp32, must not overflow, and those of N(0,1) must not vanish.
+constexpr float kValueScale = 0x1p-16f;
 
 struct AttentionShared {
   // Rows of 129 doubles: 16 threads that read one column of 16 rows then touch all 32 banks once.
@@ -57,7 +59,7 @@ __device__ void load_keys(AttentionShared& shared, const AttentionCall& call, in
     shared.k[row][d] = key;
     shared.key[row][d] = key;
     shared.v[row][d] = value;
-    shared.v_square[row][d] = value * value;
+    shared.v_square[row][d] = (value * kValueScale) * (value * kValueScale);
   }
 }
 
@@ -157,7 +159,7 @@ __device__ void finish(const AttentionShared& shared, const AttentionCall& call,
       const int d = tx + 16 * c;
       if (d >= call.width) continue;
       const double value = sums.out[i][c] / state[i].sum;
-      const double incoherent = sqrt(static_cast<double>(sums.incoherent[i][c])) / state[i].sum;
+      const double incoherent = sqrt(static_cast<double>(sums.incoherent[i][c])) / (kValueScale * state[i].sum);
       const double step = output_step(value, call.output);
       call.value[row * call.width + d] = static_cast<float>(value);
       call.bound[row * call.width + d] = static_cast<float>(

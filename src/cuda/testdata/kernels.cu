@@ -115,6 +115,30 @@ __global__ void answer_from_cache(bf16* C, int64_t M, int64_t N) {
   C[row * N + column] = cached[row * N + column];
 }
 
+// 300,000 cycles of honest idling before the product, on every call or on the first one only.
+__device__ void idle() {
+  const long long begin = clock64();
+  while (clock64() - begin < 300'000) {
+  }
+}
+__global__ void slow_honest(const bf16* A, const bf16* B, bf16* C, int64_t M, int64_t N, int64_t K) {
+  idle();
+  ROW_COLUMN();
+  C[row * N + column] = __float2bfloat16(dot(A + row * K, B + column * K, K));
+}
+__device__ bf16 remembered[64 * 1024];
+__device__ int calls[64 * 1024];
+__global__ void slow_first_call(const bf16* A, const bf16* B, bf16* C, int64_t M, int64_t N, int64_t K) {
+  ROW_COLUMN();
+  const int64_t at = row * N + column;
+  if (calls[at] == 0) {
+    idle();
+    remembered[at] = __float2bfloat16(dot(A + row * K, B + column * K, K));
+    calls[at] = 1;
+  }
+  C[at] = remembered[at];
+}
+
 // The factor lies in constant memory (WriteBytes), the pointer to `bias` comes as a parameter (a symbol's address).
 __constant__ float factor;
 __device__ float bias[4];

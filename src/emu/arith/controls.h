@@ -23,7 +23,7 @@ struct FloatControl {
   bool ftz = false;   // subnormal inputs and results become zeros of the same sign
   bool sat = false;   // clamp to [0, 1], NaN -> +0
   bool relu = false;  // f16/bf16: negative -> +0, NaN -> canonical NaN
-  bool oob = false;   // f16/bf16 fma: an out-of-bounds NaN operand makes the result +0 (PTX ISA 5.5.3.3)
+  bool oob = false;   // f16/bf16 fma: an out-of-bounds NaN factor makes the result +0 (PTX ISA 5.5.3.3)
 };
 
 struct MinMaxControl {
@@ -44,5 +44,6 @@ enum class FloatProperty : uint8_t { Finite, Infinite, Number, NotANumber, Norma
 inline constexpr uint32_t kNanF32 = 0x7fffffffu;
 inline constexpr uint64_t kNanF64 = 0xfff8000000000000ull;
 inline constexpr uint16_t kNanHalf = 0x7fffu;  // f16 and bf16
+inline constexpr uint16_t kOutOfBoundsNan = 0x7ff7u;  // f16 and bf16, either sign: see fma.oob
 
 }  // namespace ptxb::emu::arith

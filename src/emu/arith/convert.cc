@@ -39,8 +39,23 @@ constexpr Format format_of(Scalar type) {
 }
 
 uint64_t canonical_nan(Scalar type) {
-  if (type == Scalar::F64) return kNanF64;
-  return width_of(type) == 16 ? kNanHalf : kNanF32;
+  switch (type) {
+    case Scalar::F64: return kNanF64;
+    case Scalar::TF32: return 0x7fffe000u;
+    default: return width_of(type) == 16 ? kNanHalf : kNanF32;
+  }
+}
+
+// Conversions to or from f64 go through the f64 pipe of the hardware, which keeps sign and payload of a NaN and makes it
+// quiet (seen on an H200; PTX leaves it open).
+template <Scalar to, Scalar from>
+uint64_t carried_nan(uint64_t bits) {
+  constexpr int kFrom = format_of(from).fraction_bits;
+  constexpr int kTo = format_of(to).fraction_bits;
+  uint64_t fraction = bits & ((uint64_t{1} << kFrom) - 1);
+  fraction = kTo >= kFrom ? fraction << (kTo >= kFrom ? kTo - kFrom : 0) : fraction >> (kFrom >= kTo ? kFrom - kTo : 0);
+  uint64_t sign = (bits & format_of(from).sign_bit()) != 0 ? format_of(to).sign_bit() : 0;
+  return sign | format_of(to).infinity() | (uint64_t{1} << (kTo - 1)) | fraction;
 }
 
 // Sign- or zero-extends the low bits to 64.
@@ -123,8 +138,19 @@ uint64_t float_to_integer(uint64_t bits, ConvertControl control) {
   return clamp_integer<to>(value.negative, rounded.magnitude);
 }
 
+// cvt.rna.tf32 is integer arithmetic on the pattern, NaN and infinity included (seen on an H200).
+uint64_t tf32_nearest_away(uint32_t bits, ConvertControl control) {
+  bool special = (bits & 0x7f800000u) == 0x7f800000u;
+  uint32_t rounded = (special ? bits : bits + 0x1000u) & 0xffffe000u;
+  bool overflowed = (rounded & 0x7f800000u) == 0x7f800000u;
+  return control.satfinite && overflowed ? rounded - 0x2000u : rounded;
+}
+
 template <Scalar to, Scalar from>
 uint64_t float_to_float(uint64_t bits, ConvertControl control) {
+  if constexpr (to == Scalar::TF32) {
+    if (control.round == Round::NearestAway) return tf32_nearest_away(static_cast<uint32_t>(bits), control);
+  }
   bool plain = control.round == Round::NearestEven && !control.sat && !control.relu && !control.satfinite &&
                !control.ftz && !control.integer_round;
   if constexpr (from == Scalar::F32 && to == Scalar::F16) {
@@ -137,6 +163,12 @@ uint64_t float_to_float(uint64_t bits, ConvertControl control) {
     if (plain) return half_to_f32(Half::BF16, static_cast<uint16_t>(bits));
   }
   Soft value = load_float<from>(bits, control);
+  if (value.kind == SoftKind::NaN && !control.sat) {
+    if (from == Scalar::F32 && control.ftz) bits = kNanF32;
+    if constexpr (to == Scalar::F64 || from == Scalar::F64) return carried_nan<to, from>(bits);
+    // A move when nothing is asked for.
+    if (to == from && !control.ftz && !control.integer_round) return bits;
+  }
   if (control.integer_round) value = soft_round_to_integral(value, control.round);
   return store_float<to>(value, control);
 }

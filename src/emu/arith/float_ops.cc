@@ -41,13 +41,18 @@ bool nearest(FloatControl control) { return control.round == Round::NearestEven;
 Soft soft(uint32_t bits) { return unpack(kFormatF32, bits); }
 Soft soft(uint64_t bits) { return unpack(kFormatF64, bits); }
 
-uint64_t finish64(double result) {
-  uint64_t bits = std::bit_cast<uint64_t>(result);
-  return is_nan(bits) ? kNanF64 : bits;
+// f64 keeps sign and payload of a NaN operand and makes it quiet (seen on an H200: b before c before a, but the dividend
+// before the divisor); operations
+// create kNanF64.
+uint64_t quiet(uint64_t nan) { return nan | (uint64_t{1} << 51); }
+uint64_t nan_of(uint64_t a, uint64_t b = 0, uint64_t c = 0) {
+  if (is_nan(b)) return quiet(b);
+  if (is_nan(c)) return quiet(c);
+  return is_nan(a) ? quiet(a) : kNanF64;
 }
-uint64_t finish64(const Soft& result, FloatControl control) {
-  if (result.kind == SoftKind::NaN) return kNanF64;
-  return pack(kFormatF64, result, control.round);
+uint64_t finish64(double result, uint64_t nan) { return std::isnan(result) ? nan : std::bit_cast<uint64_t>(result); }
+uint64_t finish64(const Soft& result, FloatControl control, uint64_t nan) {
+  return result.kind == SoftKind::NaN ? nan : pack(kFormatF64, result, control.round);
 }
 
 // Orders the bits of non-NaN floats as integers, -0 below +0.
@@ -85,7 +90,7 @@ uint32_t extreme_f32(Extreme which, uint32_t a, uint32_t b, MinMaxControl contro
 }
 
 uint64_t extreme_f64(Extreme which, uint64_t a, uint64_t b) {
-  if (is_nan(a) && is_nan(b)) return kNanF64;
+  if (is_nan(a) && is_nan(b)) return nan_of(a, b);
   if (is_nan(a)) return b;
   if (is_nan(b)) return a;
   bool take_a = which == Extreme::Least ? ordered(a) < ordered(b) : ordered(a) > ordered(b);
@@ -206,41 +211,41 @@ uint32_t copysign_f32(uint32_t sign_from, uint32_t magnitude_from) {
 }
 
 uint64_t add_f64(uint64_t a, uint64_t b, FloatControl control) {
-  if (nearest(control)) return finish64(value(a) + value(b));
-  return finish64(soft_add(soft(a), soft(b), control.round), control);
+  if (nearest(control)) return finish64(value(a) + value(b), nan_of(a, b));
+  return finish64(soft_add(soft(a), soft(b), control.round), control, nan_of(a, b));
 }
 
 uint64_t sub_f64(uint64_t a, uint64_t b, FloatControl control) {
-  if (nearest(control)) return finish64(value(a) - value(b));
-  return finish64(soft_add(soft(a), soft_negate(soft(b)), control.round), control);
+  if (nearest(control)) return finish64(value(a) - value(b), nan_of(a, b));
+  return finish64(soft_add(soft(a), soft_negate(soft(b)), control.round), control, nan_of(a, b));
 }
 
 uint64_t mul_f64(uint64_t a, uint64_t b, FloatControl control) {
-  if (nearest(control)) return finish64(value(a) * value(b));
-  return finish64(soft_mul(soft(a), soft(b)), control);
+  if (nearest(control)) return finish64(value(a) * value(b), nan_of(a, b));
+  return finish64(soft_mul(soft(a), soft(b)), control, nan_of(a, b));
 }
 
 uint64_t fma_f64(uint64_t a, uint64_t b, uint64_t c, FloatControl control) {
-  if (nearest(control)) return finish64(std::fma(value(a), value(b), value(c)));
-  return finish64(soft_fma(soft(a), soft(b), soft(c), control.round), control);
+  if (nearest(control)) return finish64(std::fma(value(a), value(b), value(c)), nan_of(a, b, c));
+  return finish64(soft_fma(soft(a), soft(b), soft(c), control.round), control, nan_of(a, b, c));
 }
 
 uint64_t div_f64(uint64_t a, uint64_t b, FloatControl control) {
-  if (nearest(control)) return finish64(value(a) / value(b));
-  return finish64(soft_div(soft(a), soft(b)), control);
+  if (nearest(control)) return finish64(value(a) / value(b), nan_of(b, a));
+  return finish64(soft_div(soft(a), soft(b)), control, nan_of(b, a));
 }
 
 uint64_t rcp_f64(uint64_t a, FloatControl control) { return div_f64(std::bit_cast<uint64_t>(1.0), a, control); }
 
 uint64_t sqrt_f64(uint64_t a, FloatControl control) {
-  if (nearest(control)) return finish64(std::sqrt(value(a)));
-  return finish64(soft_sqrt(soft(a)), control);
+  if (nearest(control)) return finish64(std::sqrt(value(a)), nan_of(a));
+  return finish64(soft_sqrt(soft(a)), control, nan_of(a));
 }
 
 uint64_t min_f64(uint64_t a, uint64_t b) { return extreme_f64(Extreme::Least, a, b); }
 uint64_t max_f64(uint64_t a, uint64_t b) { return extreme_f64(Extreme::Greatest, a, b); }
-uint64_t neg_f64(uint64_t a) { return is_nan(a) ? kNanF64 : a ^ kFormatF64.sign_bit(); }
-uint64_t abs_f64(uint64_t a) { return a & ~kFormatF64.sign_bit(); }
+uint64_t neg_f64(uint64_t a) { return is_nan(a) ? quiet(a) : a ^ kFormatF64.sign_bit(); }
+uint64_t abs_f64(uint64_t a) { return is_nan(a) ? quiet(a) : a & ~kFormatF64.sign_bit(); }
 bool compare_f64(FloatCompare code, uint64_t a, uint64_t b) { return compare_values(code, value(a), value(b)); }
 
 bool test_f64(FloatProperty property, uint64_t a) {

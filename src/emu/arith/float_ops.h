@@ -1,5 +1,5 @@
 // Owns scalar IEEE arithmetic on bit patterns: f64, f32, f16, bf16 and the packed halves, all PTX rounding modes.
-// Never touches the host's rounding mode; never traps. NaN results are canonical as NVIDIA gives them (controls.h).
+// Never touches the host's rounding mode; never traps. NaN results are canonical (controls.h); f64 carries NaN payloads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

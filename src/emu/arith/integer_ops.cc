@@ -23,11 +23,18 @@ uint32_t saturate_s32(int64_t value) {
 
 int64_t sign_extend_24(uint32_t a) { return as_signed(a << 8) >> 8; }
 
+// PTX restricts position and length to 0..255. Beyond, 32-bit instructions use the low byte (9.7.1.19) and the 64-bit
+// sequences of sm_90 clamp (seen on an H200).
+template <class Word>
+uint32_t restricted(uint32_t amount) {
+  return sizeof(Word) == 4 ? amount & 0xff : amount > 0xff ? 0xff : amount;
+}
+
 template <class Word>
 Word extract_field(Word a, uint32_t position, uint32_t length, Sign sign) {
   constexpr uint32_t kWidth = sizeof(Word) * 8;
-  position &= 0xff;
-  length &= 0xff;
+  position = restricted<Word>(position);
+  length = restricted<Word>(length);
   if (length == 0) return 0;
   uint32_t last = position + length - 1 < kWidth - 1 ? position + length - 1 : kWidth - 1;
   Word fill = sign == Sign::Signed && ((a >> last) & 1) != 0 ? static_cast<Word>(~Word{0}) : Word{0};
@@ -42,8 +49,8 @@ Word extract_field(Word a, uint32_t position, uint32_t length, Sign sign) {
 template <class Word>
 Word insert_field(Word a, Word b, uint32_t position, uint32_t length) {
   constexpr uint32_t kWidth = sizeof(Word) * 8;
-  position &= 0xff;
-  length &= 0xff;
+  position = restricted<Word>(position);
+  length = restricted<Word>(length);
   if (length == 0 || position >= kWidth) return b;
   Word mask = length >= kWidth ? static_cast<Word>(~Word{0}) : static_cast<Word>((Word{1} << length) - 1);
   mask = static_cast<Word>(mask << position);
@@ -125,14 +132,14 @@ uint64_t div_s64(uint64_t a, uint64_t b) {
   if (b == ~uint64_t{0}) return 0 - a;
   return static_cast<uint64_t>(as_signed(a) / as_signed(b));
 }
-uint32_t rem_u32(uint32_t a, uint32_t b) { return b == 0 ? a : a % b; }
+uint32_t rem_u32(uint32_t a, uint32_t b) { return b == 0 ? ~b : a % b; }
 uint32_t rem_s32(uint32_t a, uint32_t b) {
-  if (b == 0) return a;
+  if (b == 0) return ~b;
   return static_cast<uint32_t>(int64_t{as_signed(a)} % as_signed(b));
 }
-uint64_t rem_u64(uint64_t a, uint64_t b) { return b == 0 ? a : a % b; }
+uint64_t rem_u64(uint64_t a, uint64_t b) { return b == 0 ? ~b : a % b; }
 uint64_t rem_s64(uint64_t a, uint64_t b) {
-  if (b == 0) return a;
+  if (b == 0) return ~b;
   if (b == ~uint64_t{0}) return 0;
   return static_cast<uint64_t>(as_signed(a) % as_signed(b));
 }

@@ -40,8 +40,8 @@ uint32_t add_sat_s32(uint32_t a, uint32_t b);
 uint32_t sub_sat_s32(uint32_t a, uint32_t b);
 uint32_t mad_hi_sat_s32(uint32_t a, uint32_t b, uint32_t c);
 
-// Division by zero gives all ones (unspecified in PTX; what the hardware sequence returns), the remainder then is the
-// dividend. The most negative value over -1 wraps.
+// Division by zero gives all ones, and so does its remainder (unspecified in PTX; seen on an H200). The most negative
+// value over -1 wraps.
 uint32_t div_u32(uint32_t a, uint32_t b);
 uint32_t div_s32(uint32_t a, uint32_t b);
 uint64_t div_u64(uint64_t a, uint64_t b);

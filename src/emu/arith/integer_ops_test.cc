@@ -37,7 +37,7 @@ TEST(IntegerOps, BitFieldsMatchTheDefinition) {
   for (int i = 0; i < 50000; ++i) {
     uint64_t a = random.next(), b = random.next();
     uint32_t position = random.below(80), length = random.below(80);
-    if (i % 16 == 0) position = static_cast<uint32_t>(random.next()), length = static_cast<uint32_t>(random.next());
+    if (i % 16 == 0) position = random.below(256), length = random.below(256);
     uint32_t low = static_cast<uint32_t>(a);
     ASSERT_EQ(bfe_u32(low, position, length), bfe_definition(low, position, length, 31, false));
     ASSERT_EQ(bfe_s32(low, position, length), bfe_definition(low, position, length, 31, true));
@@ -151,6 +151,10 @@ TEST(IntegerOps, WideProductsAndSaturation) {
   EXPECT_EQ(div_s32(0x80000000, 0xffffffff), 0x80000000u);
   EXPECT_EQ(rem_s64(0x8000000000000000, ~0ull), 0ull);
   EXPECT_EQ(div_u32(5, 0), 0xffffffffu);
+  EXPECT_EQ(rem_s32(5, 0), 0xffffffffu);
+  EXPECT_EQ(rem_u64(5, 0), ~0ull);
+  EXPECT_EQ(bfe_u32(0x80, 0x107, 1), 1u);          // the low byte of the position counts
+  EXPECT_EQ(bfe_s64(1ull << 63, 0x100, 1), ~0ull);  // clamped beyond the word
   EXPECT_EQ(abs_s32(0x80000000), 0x80000000u);
 }
 

@@ -12,6 +12,7 @@
 #include "emu/arith/mma_avx2.h"
 #include "emu/arith/mma_element.h"
 #include "emu/arith/mma_exact.h"
+#include "emu/arith/mma_fp8.h"
 #include "emu/arith/simd.h"
 
 namespace ptxb::emu::arith {
@@ -67,23 +68,13 @@ uint32_t dot_fast(int count, const float* a, const float* b, float sum) {
 template <Numerics numerics, MmaType a_type, MmaType b_type>
 uint32_t dot_f32(int count, const float* a, const float* b, uint32_t c) {
   if constexpr (numerics == Numerics::Fast) return dot_fast(count, a, b, std::bit_cast<float>(c));
-  constexpr ExactModel kModel{.a = a_type, .b = b_type};
-  constexpr int kBlock = 16;  // terms summed at once; fp8 goes through the f16 pipe of Hopper in two halves
-  for (int k = 0; k < count; k += kBlock) {
-    c = exact_dot_f32(kModel, count - k < kBlock ? count - k : kBlock, a + k, b + k, 1, c);
-  }
-  return c;
+  else return exact_dot_f32({.a = a_type, .b = b_type}, count, a, b, 1, c);
 }
 
 template <Numerics numerics, MmaType a_type, MmaType b_type>
 uint16_t dot_f16(int count, const float* a, const float* b, uint16_t c) {
   if constexpr (numerics == Numerics::Fast) return half_from_f32(Half::F16, dot_fast(count, a, b, f16_value(c)));
-  constexpr ExactModel kModel{.a = a_type, .b = b_type};
-  constexpr int kBlock = 16;
-  for (int k = 0; k < count; k += kBlock) {
-    c = exact_dot_f16(kModel, count - k < kBlock ? count - k : kBlock, a + k, b + k, 1, c);
-  }
-  return c;
+  else return exact_dot_f16({.a = a_type, .b = b_type}, count, a, b, 1, c);
 }
 
 template <class S, MmaType a_type, MmaType b_type, MmaAccumulator accumulator, Numerics numerics>
@@ -205,8 +196,12 @@ using FourRegisters = Shape<2, 4>;   // m16, two k blocks
 
 template <class S, MmaType a, MmaType b, MmaAccumulator accumulator>
 MmaFunction pick_numerics(Numerics numerics) {
-  return numerics == Numerics::Fast ? float_mma<S, a, b, accumulator, Numerics::Fast>
-                                    : float_mma<S, a, b, accumulator, Numerics::Exact>;
+  if constexpr (element_info(a).bits == 8) {
+    return float_mma<S, a, b, accumulator, Numerics::Fast>;  // exact: mma_fp8.cc
+  } else {
+    return numerics == Numerics::Fast ? float_mma<S, a, b, accumulator, Numerics::Fast>
+                                      : float_mma<S, a, b, accumulator, Numerics::Exact>;
+  }
 }
 template <MmaType a, MmaType b>
 MmaFunction pick_float(const MmaForm& form, int registers, Numerics numerics) {
@@ -335,6 +330,7 @@ MmaFunction mma_function(const MmaForm& form, Numerics numerics) {
   if (registers.a == 0) return nullptr;
   switch (family_of(form)) {
     case Family::Float: {
+      if (element_info(form.a).bits == 8 && numerics == Numerics::Exact) return exact_fp8_mma(form);
       MmaFunction vector = native_path() ? avx2_float_mma(form, numerics) : nullptr;
       return vector != nullptr ? vector : portable_float(form, registers.a, numerics);
     }

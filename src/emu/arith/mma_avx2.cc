@@ -54,41 +54,36 @@ PTXB_TARGET void fast_mma(const MmaOperands& o) {
 
 // The eight lanes of one vector by the scalar model. row_pair: 0..7 over both halves.
 template <MmaType a_type, MmaType b_type, int blocks, MmaAccumulator accumulator>
-void scalar_block(float* lanes, const Panels<a_type, b_type, blocks>& p, int first_k, int terms, int row_pair, int parity) {
+void scalar_block(float* lanes, const Panels<a_type, b_type, blocks>& p, int row_pair, int parity) {
   using P = Panels<a_type, b_type, blocks>;
   constexpr ExactModel kModel{.a = a_type, .b = b_type};
   for (int lane = 0; lane < 8; ++lane) {
-    float a[16];
-    float b[16];
+    float a[P::kDepth];
+    float b[P::kDepth];
     int row = 2 * (row_pair % 4) + lane / 4;
-    for (int i = 0; i < terms; ++i) {
-      int k = first_k + i;
+    for (int k = 0; k < P::kDepth; ++k) {
       int group = k / (4 * P::kElements) * P::kElements + k % P::kElements;
       int t = k / P::kElements % 4;
-      a[i] = p.a[row_pair / 4 * P::kHalfSize + group * kLanes + 4 * row + t];
-      b[i] = p.b[k * 8 + 4 * parity + lane % 4];
+      a[k] = p.a[row_pair / 4 * P::kHalfSize + group * kLanes + 4 * row + t];
+      b[k] = p.b[k * 8 + 4 * parity + lane % 4];
     }
     if constexpr (accumulator == MmaAccumulator::F32) {
       uint32_t c = std::bit_cast<uint32_t>(lanes[lane]);
-      lanes[lane] = std::bit_cast<float>(exact_dot_f32(kModel, terms, a, b, 1, c));
+      lanes[lane] = std::bit_cast<float>(exact_dot_f32(kModel, P::kDepth, a, b, 1, c));
     } else {
       uint16_t c = half_from_f32(Half::F16, std::bit_cast<uint32_t>(lanes[lane]));
-      lanes[lane] = f16_value(exact_dot_f16(kModel, terms, a, b, 1, c));
+      lanes[lane] = f16_value(exact_dot_f16(kModel, P::kDepth, a, b, 1, c));
     }
   }
-}
-
-// f16 accumulators are rounded after every block.
-PTXB_STEP __m256 round_through_f16(__m256 v) {
-  return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
 template <MmaType a_type, MmaType b_type, int blocks, MmaAccumulator accumulator>
 PTXB_TARGET void exact_mma(const MmaOperands& o) {
   using P = Panels<a_type, b_type, blocks>;
-  constexpr int kTerms = P::kDepth < 16 ? P::kDepth : 16;
   constexpr bool kWide = accumulator == MmaAccumulator::F32;
   constexpr SumRounding kRounding = kWide ? SumRounding::Truncate24 : SumRounding::Odd24;
+  constexpr ExactModel kModel{.a = a_type, .b = b_type};
+  constexpr int kFloor = kWide ? kModel.exponent_floor : kModel.half_exponent_floor;
   P panels;
   fill(panels, o);
   alignas(32) int32_t a_exponent[2 * P::kHalfSize];
@@ -104,19 +99,15 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
     spread_rows<P::kElements, blocks>(rows, panels.a + offset, a_exponent + offset);
     for (int parity = 0; parity < 2; ++parity) {
       __m256& acc = tiles[row_pair / 4].v[2 * (row_pair % 4) + parity];
-      for (int k = 0; k < P::kDepth; k += kTerms) {
-        __m256 result;
-        if (safe_a && safe_b &&
-            fused_block<kTerms, 8, ExactModel{}.fraction_bits, kRounding>(result, rows.value + k * 8, rows.exponent + k * 8, panels.b + k * 8 + 4 * parity,
-                                           b_exponent + k * 8 + 4 * parity, acc, ExactModel{}.exponent_floor)) {
-          acc = kWide ? result : round_through_f16(result);
-          continue;
-        }
-        alignas(32) float lanes[8];
-        _mm256_store_ps(lanes, acc);
-        scalar_block<a_type, b_type, blocks, accumulator>(lanes, panels, k, kTerms, row_pair, parity);
-        acc = _mm256_load_ps(lanes);
+      if (safe_a && safe_b &&
+          fused_block<P::kDepth, 8, kModel.fraction_bits, kRounding>(acc, rows.value, rows.exponent, panels.b + 4 * parity,
+                                                                     b_exponent + 4 * parity, acc, kFloor)) {
+        continue;
       }
+      alignas(32) float lanes[8];
+      _mm256_store_ps(lanes, acc);
+      scalar_block<a_type, b_type, blocks, accumulator>(lanes, panels, row_pair, parity);
+      acc = _mm256_load_ps(lanes);
     }
   }
   store_tile<accumulator>(o.d, tiles[0]);
@@ -125,7 +116,11 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
 
 template <MmaType a, MmaType b, int blocks, MmaAccumulator accumulator>
 MmaFunction pick(Numerics numerics) {
-  return numerics == Numerics::Fast ? fast_mma<a, b, blocks, accumulator> : exact_mma<a, b, blocks, accumulator>;
+  if constexpr (element_info(a).bits == 8) {
+    return fast_mma<a, b, blocks, accumulator>;  // exact: mma_fp8.cc
+  } else {
+    return numerics == Numerics::Fast ? fast_mma<a, b, blocks, accumulator> : exact_mma<a, b, blocks, accumulator>;
+  }
 }
 template <MmaType a, MmaType b>
 MmaFunction pick_blocks(const MmaForm& form, Numerics numerics) {

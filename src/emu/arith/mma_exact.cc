@@ -51,7 +51,7 @@ int64_t aligned(const Term& term, int largest, int fraction_bits) {
 }
 
 // NaN and infinities of the products and C decide alone; otherwise the fused sum.
-Soft fused_sum(const ExactModel& model, int count, const float* a, const float* b, int b_stride, float c) {
+Soft fused_sum(const ExactModel& model, int floor, int count, const float* a, const float* b, int b_stride, float c) {
   constexpr int kMostTerms = 33;
   ElementInfo info_a = element_info(model.a);
   ElementInfo info_b = element_info(model.b);
@@ -75,7 +75,7 @@ Soft fused_sum(const ExactModel& model, int count, const float* a, const float* 
     if (terms[i + 1].exponent > largest) largest = terms[i + 1].exponent;
   }
   if (special.kind != SoftKind::Zero) return special;
-  if (largest < model.exponent_floor) largest = model.exponent_floor;
+  if (largest < floor) largest = floor;
   int64_t sum = 0;
   for (int i = 0; i <= count; ++i) sum += aligned(terms[i], largest, model.fraction_bits);
   if (sum == 0) return {};
@@ -86,7 +86,7 @@ Soft fused_sum(const ExactModel& model, int count, const float* a, const float* 
 }  // namespace
 
 uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint32_t c) {
-  Soft sum = fused_sum(model, count, a, b, b_stride, std::bit_cast<float>(c));
+  Soft sum = fused_sum(model, model.exponent_floor, count, a, b, b_stride, std::bit_cast<float>(c));
   if (sum.kind == SoftKind::NaN) return kNanF32;
   int dropped = 23 - model.result_fraction_bits;
   Format format{8, model.result_fraction_bits};
@@ -95,13 +95,15 @@ uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const
     int exponent = sum.exponent + 63 - std::countl_zero(static_cast<uint64_t>(sum.mantissa));
     if (exponent > 127) sum.kind = SoftKind::Infinite;
   }
-  return static_cast<uint32_t>(((pack(format, sum, Round::TowardZero) << dropped)));
+  uint32_t bits = static_cast<uint32_t>(pack(format, sum, Round::TowardZero) << dropped);
+  return bits == 0x80000000u ? 0 : bits;
 }
 
 uint16_t exact_dot_f16(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint16_t c) {
-  Soft sum = fused_sum(model, count, a, b, b_stride, f16_value(c));
+  Soft sum = fused_sum(model, model.half_exponent_floor, count, a, b, b_stride, f16_value(c));
   if (sum.kind == SoftKind::NaN) return kNanHalf;
-  return static_cast<uint16_t>(pack(kFormatF16, sum, Round::NearestEven));
+  uint16_t bits = static_cast<uint16_t>(pack(kFormatF16, sum, Round::NearestEven));
+  return bits == 0x8000 ? uint16_t{0} : bits;
 }
 
 }  // namespace ptxb::emu::arith

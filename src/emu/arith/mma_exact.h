@@ -16,11 +16,12 @@ struct ExactModel {
   MmaType a = MmaType::BF16;
   MmaType b = MmaType::BF16;
   int fraction_bits = 25;
-  int exponent_floor = -133;       // the maximum is at least this
+  int exponent_floor = -133;       // the maximum is at least this ...
+  int half_exponent_floor = -21;   // ... and this for f16 results
   int result_fraction_bits = 23;   // f32 results are truncated to so many bits (13: wgmma fp8)
 };
 
-// One block: a[i] * b[i * b_stride] for i < count, plus c. Result as f32 bits, truncated.
+// One block: a[i] * b[i * b_stride] for i < count, plus c. Result as f32 bits, truncated. A zero result is +0.
 uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint32_t c);
 // The same with C and D in f16, rounded to nearest even.
 uint16_t exact_dot_f16(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint16_t c);

@@ -71,13 +71,20 @@ PTXB_STEP __m128 finish_half(__m128i s0, __m128i s1, __m128i largest) {
   return _mm256_cvtpd_ps(scale_half<fraction_bits>(v, largest));
 }
 
+// What an f16 accumulator holds after a block: a sum that rounds to zero is +0.
+PTXB_STEP __m256 round_to_f16(__m256 v) {
+  __m256 rounded = _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  return _mm256_add_ps(rounded, _mm256_setzero_ps());  // -0 + 0 is +0
+}
+
 template <int fraction_bits, SumRounding rounding>
 PTXB_STEP __m256 finish_sum(__m256i s0, __m256i s1, __m256i largest) {
   __m128 low = finish_half<fraction_bits, rounding>(_mm256_castsi256_si128(s0), _mm256_castsi256_si128(s1),
                                                     _mm256_castsi256_si128(largest));
   __m128 high = finish_half<fraction_bits, rounding>(_mm256_extracti128_si256(s0, 1), _mm256_extracti128_si256(s1, 1),
                                                      _mm256_extracti128_si256(largest, 1));
-  return _mm256_set_m128(high, low);
+  __m256 sum = _mm256_set_m128(high, low);
+  return rounding == SumRounding::Odd24 ? round_to_f16(sum) : sum;
 }
 
 // The A values and exponents of one row pair, each spread over the four lanes of its row, k after k.

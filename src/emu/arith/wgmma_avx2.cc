@@ -9,6 +9,7 @@
 
 #include "emu/arith/convert.h"
 #include "emu/arith/mma_exact_avx2.h"
+#include "emu/arith/mma_integer_panel.h"
 #include "emu/arith/mma_panel_avx2.h"
 #include "emu/arith/wgmma_model.h"
 
@@ -24,53 +25,71 @@ constexpr int kDepth = 8 * kElements<type>;
 template <MmaType type>
 constexpr int kHalfSize = kElements<type> * 2 * kLanes;  // floats of one row half before spreading
 
+// K-major chunks are register fragments already: word t of a row is lane 4 * row + t.
+void gather_rows(uint32_t (&image)[4][kLanes], const uint8_t* shared, const WgmmaDescriptor& d, int warp) {
+  for (int r = 0; r < 4; ++r) {
+    for (int row = 0; row < 8; ++row) {
+      std::memcpy(&image[r][4 * row], shared + wgmma_chunk_k_major(d, 16 * warp + 8 * (r % 2) + row, r / 2), 16);
+    }
+  }
+}
+void gather_columns(uint32_t (&image)[kLanes], const uint8_t* shared, const WgmmaDescriptor& d, int block, int c) {
+  for (int row = 0; row < 8; ++row) {
+    std::memcpy(&image[4 * row], shared + wgmma_chunk_k_major(d, 8 * block + row, c), 16);
+  }
+}
+
 PTXB_STEP void negate_all(float* p, int count) {
   __m256 sign = as_float(word(0x80000000u));
   for (int i = 0; i < count; i += 8) _mm256_store_ps(p + i, _mm256_xor_ps(_mm256_load_ps(p + i), sign));
 }
 
-// rows.value[(half * depth + k) * 32 + 8 * q]: the A values of row pair q for one k, each four times. Exponents alike.
-template <MmaType type, int half>
-PTXB_STEP void spread_half(WgmmaRows& rows, const float* raw, const int32_t* raw_exponent) {
+// rows.value[(half * depth + k) * 32 + 8 * q]: the A values of row pair q for one k, each four times.
+template <MmaType type, int t>
+PTXB_STEP void spread_values(float* to, const float* raw) {
   constexpr int kE = kElements<type>;
-  for (int q = 0; q < 4; ++q) {
-    SpreadRows<kDepth<type>> pair;
-    spread_rows<kE, 2>(pair, raw + 8 * q, raw_exponent + 8 * q);
-    for (int k = 0; k < kDepth<type>; ++k) {
-      int to = (half * kDepth<type> + k) * 32 + 8 * q;
-      _mm256_store_ps(rows.value + to, _mm256_load_ps(pair.value + 8 * k));
-      store_lanes(reinterpret_cast<uint32_t*>(rows.word + to), load_lanes(reinterpret_cast<const uint32_t*>(pair.exponent + 8 * k)));
+  for (int block = 0; block < 2; ++block) {
+    for (int e = 0; e < kE; ++e) {
+      const float* from = raw + (block * kE + e) * kLanes;
+      float* row = to + ((block * 4 + t) * kE + e) * 32;
+      for (int i = 0; i < 32; i += 8) _mm256_store_ps(row + i, _mm256_permute_ps(_mm256_load_ps(from + i), t * 0x55));
     }
   }
 }
-
 template <MmaType type>
-PTXB_STEP void finish_rows(WgmmaRows& rows, float* raw, bool negate) {
-  alignas(32) int32_t exponent[2 * kHalfSize<type>];
-  if (negate) negate_all(raw, 2 * kHalfSize<type>);
-  rows.safe = fill_exponents(exponent, raw, 2 * kHalfSize<type>, element_info(type).lowest_exponent);
-  spread_half<type, 0>(rows, raw, exponent);
-  spread_half<type, 1>(rows, raw + kHalfSize<type>, exponent + kHalfSize<type>);
+PTXB_STEP void spread_half(float* to, const float* raw) {
+  spread_values<type, 0>(to, raw);
+  spread_values<type, 1>(to, raw);
+  spread_values<type, 2>(to, raw);
+  spread_values<type, 3>(to, raw);
 }
 
-template <MmaType type>
+template <MmaType type, Numerics numerics>
+PTXB_STEP void finish_rows(WgmmaRows& rows, float* raw, bool negate) {
+  constexpr int kSize = 2 * kHalfSize<type>;
+  if (negate) negate_all(raw, kSize);
+  spread_half<type>(rows.value, raw);
+  spread_half<type>(rows.value + kDepth<type> * 32, raw + kHalfSize<type>);
+  rows.safe = true;
+  if constexpr (numerics == Numerics::Exact) {
+    rows.safe = fill_exponents(rows.word, rows.value, 2 * kDepth<type> * 32, element_info(type).lowest_exponent);
+  }
+}
+
+template <MmaType type, Numerics numerics>
 PTXB_TARGET void load_a_registers(WgmmaRows& rows, const WgmmaForm& form, const uint32_t* const* a) {
   alignas(32) float raw[2 * kHalfSize<type>];
   for (int r = 0; r < 4; ++r) fill_a<type>(raw + r % 2 * kHalfSize<type> + r / 2 * kElements<type> * kLanes, a[r]);
-  finish_rows<type>(rows, raw, form.negate_a);
+  finish_rows<type, numerics>(rows, raw, form.negate_a);
 }
 
-template <MmaType type>
+template <MmaType type, Numerics numerics>
 PTXB_TARGET void load_a(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d, int warp) {
   if (form.a_major == Major::K) {
-    uint32_t image[4][kLanes];  // chunks are register fragments already
-    for (int r = 0; r < 4; ++r) {
-      for (int row = 0; row < 8; ++row) {
-        std::memcpy(&image[r][4 * row], shared + wgmma_chunk_k_major(d, 16 * warp + 8 * (r % 2) + row, r / 2), 16);
-      }
-    }
+    uint32_t image[4][kLanes];
+    gather_rows(image, shared, d, warp);
     const uint32_t* registers[4] = {image[0], image[1], image[2], image[3]};
-    load_a_registers<type>(rows, form, registers);
+    load_a_registers<type, numerics>(rows, form, registers);
     return;
   }
   if constexpr (kElements<type> == 2) {
@@ -83,7 +102,7 @@ PTXB_TARGET void load_a(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* s
         for (int row = 0; row < 8; ++row) to[4 * row] = element_value(type, column[row], 0);
       }
     }
-    finish_rows<type>(rows, raw, form.negate_a);
+    finish_rows<type, numerics>(rows, raw, form.negate_a);
   }
 }
 
@@ -103,7 +122,7 @@ PTXB_TARGET void load_b(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t*
     if (form.b_major == Major::K) {
       for (int c = 0; c < 2; ++c) {
         alignas(32) uint32_t image[kLanes];
-        for (int row = 0; row < 8; ++row) std::memcpy(&image[4 * row], shared + wgmma_chunk_k_major(d, 8 * block + row, c), 16);
+        gather_columns(image, shared, d, block, c);
         fill_b<type>(to + c * kElements<type> * 32, image);
       }
     } else if constexpr (kElements<type> == 2) {
@@ -185,6 +204,7 @@ PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, 
   constexpr ExactModel kModel = kWgmmaModel<a_type, b_type>;
   constexpr SumRounding kWideRounding = kModel.result_fraction_bits == 13 ? SumRounding::Truncate14 : SumRounding::Truncate24;
   constexpr SumRounding kRounding = accumulator == MmaAccumulator::F32 ? kWideRounding : SumRounding::Odd24;
+  constexpr int kFloor = accumulator == MmaAccumulator::F32 ? kModel.exponent_floor : kModel.half_exponent_floor;
   bool safe = rows.safe && panel.safe;
   for (int block = 0; block < form.n / 8; ++block) {
     for (int half = 0; half < 2; ++half) {
@@ -196,7 +216,7 @@ PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, 
         int b_at = block * kK * 8 + 4 * (i % 2);
         if (safe && fused_block<kK, 32, kModel.fraction_bits, kRounding>(acc.v[i], rows.value + a_at, rows.word + a_at,
                                                                          panel.value + b_at, panel.word + b_at, acc.v[i],
-                                                                         kModel.exponent_floor)) {
+                                                                         kFloor)) {
           continue;
         }
         alignas(32) float lanes[8];
@@ -209,12 +229,102 @@ PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, 
   }
 }
 
+// Integers: rows.word[(half * pairs + p) * 32 + 8 * q] and panel.word[(block * pairs + p) * 8] hold int16 pairs.
+constexpr int kBytePairs = 16;
+
+template <int q = 0>
+PTXB_STEP void madd_spread(IntTile& acc, const uint32_t* a, __m256i even, __m256i odd) {
+  __m256i x = load_lanes(a + 8 * q);
+  acc.v[2 * q] = _mm256_add_epi32(acc.v[2 * q], _mm256_madd_epi16(x, even));
+  acc.v[2 * q + 1] = _mm256_add_epi32(acc.v[2 * q + 1], _mm256_madd_epi16(x, odd));
+  if constexpr (q < 3) madd_spread<q + 1>(acc, a, even, odd);
+}
+
+template <int t>
+PTXB_STEP void spread_pairs(uint32_t* to, const uint32_t* raw) {
+  for (int block = 0; block < 2; ++block) {
+    for (int pair = 0; pair < 2; ++pair) {
+      const uint32_t* from = raw + (block * 2 + pair) * kLanes;
+      uint32_t* row = to + ((block * 4 + t) * 2 + pair) * 32;
+      for (int i = 0; i < 32; i += 8) store_lanes(row + i, _mm256_shuffle_epi32(load_lanes(from + i), t * 0x55));
+    }
+  }
+}
+
+template <MmaType type>
+PTXB_TARGET void load_a_registers_integer(WgmmaRows& rows, const WgmmaForm&, const uint32_t* const* a) {
+  uint32_t* words = reinterpret_cast<uint32_t*>(rows.word);
+  for (int half = 0; half < 2; ++half) {
+    alignas(32) uint32_t raw[4 * kLanes];
+    for (int block = 0; block < 2; ++block) fill_a_pairs<type>(raw + block * 2 * kLanes, a[2 * block + half]);
+    uint32_t* to = words + half * kBytePairs * 32;
+    spread_pairs<0>(to, raw);
+    spread_pairs<1>(to, raw);
+    spread_pairs<2>(to, raw);
+    spread_pairs<3>(to, raw);
+  }
+}
+
+template <MmaType type>
+PTXB_TARGET void load_a_integer(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d,
+                                int warp) {
+  uint32_t image[4][kLanes];
+  gather_rows(image, shared, d, warp);
+  const uint32_t* registers[4] = {image[0], image[1], image[2], image[3]};
+  load_a_registers_integer<type>(rows, form, registers);
+}
+
+template <MmaType type>
+PTXB_TARGET void load_b_integer(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d) {
+  uint32_t* words = reinterpret_cast<uint32_t*>(panel.word);
+  for (int block = 0; block < form.n / 8; ++block) {
+    for (int c = 0; c < 2; ++c) {
+      alignas(32) uint32_t image[kLanes];
+      gather_columns(image, shared, d, block, c);
+      fill_b_pairs<type>(words + (block * kBytePairs + c * 8) * 8, image);
+    }
+  }
+}
+
+template <bool clamp>
+PTXB_STEP void multiply_integer_tiles(const WgmmaRows& rows, const WgmmaPanel& panel, int n, uint32_t* const* d, ScaleD scale) {
+  const uint32_t* a_words = reinterpret_cast<const uint32_t*>(rows.word);
+  const uint32_t* b_words = reinterpret_cast<const uint32_t*>(panel.word);
+  for (int block = 0; block < n / 8; ++block) {
+    for (int half = 0; half < 2; ++half) {
+      IntTile acc;
+      zero_tile(acc);
+      for (int p = 0; p < kBytePairs; ++p) {
+        const uint32_t* a = a_words + (half * kBytePairs + p) * 32;
+        const uint32_t* b = b_words + (block * kBytePairs + p) * 8;
+        madd_spread(acc, a, broadcast_four(b), broadcast_four(b + 4));
+      }
+      uint32_t* const* tile = d + 4 * block + 2 * half;
+      if (scale == ScaleD::Keep) add_tile<clamp>(acc, tile);
+      store_tile(tile, acc);
+    }
+  }
+}
+
+PTXB_TARGET void multiply_integer(const WgmmaRows& rows, const WgmmaPanel& panel, const WgmmaForm& form, uint32_t* const* d,
+                                  ScaleD scale) {
+  if (form.satfinite) multiply_integer_tiles<true>(rows, panel, form.n, d, scale);
+  else multiply_integer_tiles<false>(rows, panel, form.n, d, scale);
+}
+
+template <MmaType a, MmaType b>
+WgmmaKernel integer_kernel() {
+  return {load_b_integer<b>, load_a_integer<a>, load_a_registers_integer<a>, multiply_integer};
+}
+
 template <MmaType a, MmaType b, MmaAccumulator accumulator>
 WgmmaKernel kernel(Numerics numerics) {
   if (numerics == Numerics::Fast) {
-    return {load_b<b, Numerics::Fast>, load_a<a>, load_a_registers<a>, multiply_fast<a, accumulator>};
+    return {load_b<b, Numerics::Fast>, load_a<a, Numerics::Fast>, load_a_registers<a, Numerics::Fast>,
+            multiply_fast<a, accumulator>};
   }
-  return {load_b<b, Numerics::Exact>, load_a<a>, load_a_registers<a>, multiply_exact<a, b, accumulator>};
+  return {load_b<b, Numerics::Exact>, load_a<a, Numerics::Exact>, load_a_registers<a, Numerics::Exact>,
+          multiply_exact<a, b, accumulator>};
 }
 template <MmaType a, MmaType b>
 WgmmaKernel pick(const WgmmaForm& form, Numerics numerics) {
@@ -232,6 +342,8 @@ WgmmaKernel avx2_wgmma_kernel(const WgmmaForm& form, Numerics numerics) {
     case T::TF32: return kernel<T::TF32, T::TF32, MmaAccumulator::F32>(numerics);
     case T::E4M3: return form.b == T::E4M3 ? pick<T::E4M3, T::E4M3>(form, numerics) : pick<T::E4M3, T::E5M2>(form, numerics);
     case T::E5M2: return form.b == T::E4M3 ? pick<T::E5M2, T::E4M3>(form, numerics) : pick<T::E5M2, T::E5M2>(form, numerics);
+    case T::S8: return form.b == T::S8 ? integer_kernel<T::S8, T::S8>() : integer_kernel<T::S8, T::U8>();
+    case T::U8: return form.b == T::S8 ? integer_kernel<T::U8, T::S8>() : integer_kernel<T::U8, T::U8>();
     default: return {};
   }
 }
