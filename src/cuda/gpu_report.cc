@@ -3,16 +3,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "backend/cuda_backend.h"
 #include "backend/worker_client.h"
 #include "backend/worker_jobs.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cuda/gpu_plans.h"
+#include "task/load.h"
+#include "task/work.h"
 
 namespace ptxb::cuda {
 namespace {
@@ -24,6 +29,7 @@ struct Settings {
   std::string json = "gpu-report.json";
   double load_s = 60;
   int workers = 10, faults = 100;
+  std::string plans, tasks;  // folder of recorded plans (ptxbench plan -o), dataset root
 };
 
 class Report {
@@ -44,6 +50,7 @@ class Report {
     part("separate_workers", [&] { return separate_workers(); });
     part("power_states", [&] { return power_states(); });
     part("faults", [&] { return faults(); });
+    if (!settings_.plans.empty()) part("recorded_plans", [&] { return recorded_plans(); });
   }
 
  private:
@@ -236,6 +243,82 @@ class Report {
     return json;
   }
 
+  // Each recorded plan through the backend: every distribution, executed families, speed.
+  Json recorded_plans() {
+    const auto dataset = load_dataset(settings_.tasks);
+    if (!dataset) return failed(dataset.error().message);
+    CudaSettings backend_settings;
+    backend_settings.worker = program_folder() + "/ptxbench-worker";
+    auto backend = CudaBackend::open(backend_settings);
+    if (!backend) return failed(backend.error().message);
+    Json all = Json::object();
+    std::vector<Path> folders;
+    std::error_code fault;
+    for (const auto& entry : std::filesystem::directory_iterator(settings_.plans, fault)) folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    for (const Path& folder : folders) {
+      Json one = one_plan(*dataset, **backend, folder);
+      std::printf("  %-60s %s\n", folder.filename().c_str(), one.dump().c_str());
+      all.set(folder.filename().string(), std::move(one));
+    }
+    return all;
+  }
+
+  static Json one_plan(const Dataset& dataset, CudaBackend& backend, const Path& folder) {
+    const auto plan = read_plan(folder.string());
+    if (!plan) return failed(plan.error().message);
+    const Definition* definition = dataset.find(plan->task);
+    if (definition == nullptr) return failed("no task " + plan->task);
+    std::vector<std::string> axes;
+    for (const Axis& axis : definition->axes) {
+      const auto value = plan->axes.find(axis.name);
+      if (!axis.value && value != plan->axes.end()) axes.push_back(axis.name + "=" + std::to_string(value->second));
+    }
+    const auto task = bind_task(dataset, plan->task, join(axes, ","));
+    if (!task) return failed(task.error().message);
+    Json json = Json::object(), runs = Json::object();
+    bool right = true;
+    for (Distribution distribution : distributions(*task)) {
+      const auto run = backend.run(*task, *plan, {.inputs = {1, distribution}});
+      if (!run) return failed(run.error().message);
+      std::string words = std::string(name(run->status)) + " " + run->cause;
+      for (const Comparison& comparison : run->comparisons) {
+        char number[64];
+        std::snprintf(number, sizeof number, "%.3g", comparison.normalised_error);
+        words += comparison.output + (comparison.passed ? " right " : " WRONG ") + number + " " + comparison.diagnosis + "; ";
+        right = right && comparison.passed;
+      }
+      if (run->repeat_digest && *run->repeat_digest != run->output_digest) words += "other bits the second time";
+      right = right && run->status == RunStatus::Completed;
+      runs.set(std::string(name(distribution)), words + std::to_string(run->seconds) + " s");
+      if (run->status != RunStatus::Completed) break;
+    }
+    json.set("runs", std::move(runs));
+    if (!right) return json;
+    const auto counts = backend.count(*task, *plan);
+    if (!counts) {
+      json.set("not_counted", counts.error().message);
+    } else {
+      const double flops = work_of(*task).matrix_flops;
+      std::map<std::string, double> shares;
+      for (const OpcodeCount& count : *counts) {
+        if (!count.family.empty()) shares[count.family] += count.flops / flops;
+      }
+      Json families = Json::object();
+      for (const auto& [family, share] : shares) families.set(family, share);
+      json.set("flops_share_by_family", std::move(families));
+    }
+    const auto speed = backend.time(*task, *plan);
+    if (!speed) return failed(speed.error().message);
+    json.set("speedup", speed->gate.speedup ? Json(*speed->gate.speedup) : Json());
+    json.set("tflops", speed->gate.tflops ? Json(*speed->gate.tflops) : Json());
+    json.set("candidate_ms", speed->gate.candidate_ms ? Json(*speed->gate.candidate_ms) : Json());
+    json.set("baseline", speed->gate.baseline);
+    json.set("speed_status", std::string(name(speed->gate.status)) + " " + speed->gate.reason + speed->implausible);
+    json.set("gpu_s_so_far", backend.gpu_seconds());
+    return json;
+  }
+
   const Settings& settings_;
   WorkerClient& worker_;
   Task task_;
@@ -250,6 +333,8 @@ int main_of(int argc, char** argv) {
     if (option == "--json") settings.json = value;
     else if (option == "--load-seconds") settings.load_s = parse_double(value).value_or(60);
     else if (option == "--workers") settings.workers = static_cast<int>(parse_int(value).value_or(10));
+    else if (option == "--plans") settings.plans = value;
+    else if (option == "--tasks") settings.tasks = value;
     else if (option == "--faults") settings.faults = static_cast<int>(parse_int(value).value_or(100));
   }
   WorkerClient worker({program_folder() + "/ptxbench-worker", {}, 60, 4096});

@@ -14,6 +14,7 @@ class Checker;
 Checker* make_checker(Launch& launch);
 void delete_checker(Checker* checker);
 
+void check_start(Cluster& cluster);  // its blocks are about to run
 bool check_attached(const Cta& cta);
 void check_barrier_arrive(Warp& w, uint32_t id);
 void check_barrier_complete(Cta& cta, uint32_t id);

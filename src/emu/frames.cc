@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emu/check.h"
 #include "emu/worker.h"
 #include "ptx/opcodes.h"
 
@@ -174,6 +175,7 @@ Frame* push_frame(Warp& w, const Code& code, Frame* caller, const Insn* resume, 
   frame->resume = resume;
   frame->live = lanes_in;
   frame->local_base = local_base;
+  frame->taint.clear();
   frame->depth = caller ? caller->depth + 1 : 0;
   fill_constants(w, *frame, fresh ? 3 : 2);
   w.frames.push_back(std::move(frame));
@@ -230,6 +232,7 @@ void start_cluster(Worker& worker, Cluster& cluster, uint64_t linear) {
     for (Barrier& barrier : cta->barriers) barrier = {};
     for (auto& warp : cta->warps) start_warp(worker, *warp);
   }
+  check_start(cluster);
 }
 
 }  // namespace ptxb::emu

@@ -113,6 +113,7 @@ Result<Memory> Memory::make(const LaunchPlan& plan, const Program& program) {
   for (const PlanBuffer& buffer : plan.buffers) {
     PTXB_TRY(Allocation * made, add(buffer.name, buffer.address, buffer.size_bytes));
     made->end = made->begin + buffer.size_bytes;
+    made->input = buffer.role == BufferRole::Input;
     std::memset(made->host, 0xFF, buffer.size_bytes);
     state->buffers.push_back(made);
   }

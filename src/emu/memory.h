@@ -32,6 +32,7 @@ struct Allocation {
   bool writable = true;
   bool constant = false;           // .const variable
   bool parameters = false;
+  bool input = false;              // BufferRole::Input
   std::atomic<bool> initialised{false};  // every byte
   std::vector<uint8_t> written;    // Check mode: one bit a byte, empty while not needed
   uint64_t size() const { return end - begin; }

@@ -41,6 +41,7 @@ bool is_complete(const Cta& cta, const Barrier& b) {
 // Lanes that wait go on behind their instruction; bar.red leaves them its result.
 void release(Cta& cta, uint32_t id) {
   Barrier& b = cta.barriers[id];
+  if (check_attached(cta)) check_barrier_complete(cta, id);
   for (auto& warp : cta.warps) {
     for (Split& s : warp->splits) {
       if (s.wait != Wait::Barrier || s.barrier != id) continue;
@@ -57,7 +58,6 @@ void release(Cta& cta, uint32_t id) {
       }
     }
   }
-  if (check_attached(cta)) check_barrier_complete(cta, id);
   b = {};
 }
 

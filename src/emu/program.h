@@ -27,6 +27,12 @@ struct ModuleVariable {
 // How instructions are decoded: Checked inserts the hooks of check mode and gives every virtual register its own slot.
 enum class Flavour : uint8_t { Plain, Exact, Checked };
 
+// An instruction that hooks of checked code stand for.
+struct CheckSite {
+  const Code* code = nullptr;
+  uint32_t origin = 0;
+};
+
 // A kernel with the device functions that it can reach. Every kernel has its own copies of those: their shared memory
 // addresses and counters are the kernel's.
 struct DecodedKernel {
@@ -38,6 +44,7 @@ struct DecodedKernel {
   bool unbounded_stack = false;                // recursion or indirect calls
   // Results depend on the order of blocks: float atomics, atomics that return values. Such launches run on one thread.
   bool order_matters = false;
+  std::vector<CheckSite> check_sites;          // of checked code
 };
 using DecodedProgram = std::map<std::pair<uint32_t, std::string>, std::unique_ptr<DecodedKernel>>;
 

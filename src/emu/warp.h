@@ -16,6 +16,13 @@ namespace ptxb::emu {
 struct Cta;
 struct Cluster;
 struct Worker;
+struct WarpShadow;
+struct CtaShadow;
+// Shadows exist in check mode only; their makers know them (check_state.h).
+struct DeleteShadow {
+  void operator()(WarpShadow* shadow) const;
+  void operator()(CtaShadow* shadow) const;
+};
 
 inline constexpr uint32_t kAll = 0xffffffffu;
 // Register files are plain bytes seen as lanes of different types: the room is compiled without strict aliasing.
@@ -32,6 +39,8 @@ struct Frame {
   uint32_t local_base = 0;       // of its stack frame in each lane's local memory
   uint32_t depth = 0;
   Pages pages;                   // of registers
+  // Check: lanes whose value was never initialised and where it was read, by virtual register; empty while there are none.
+  std::vector<uint32_t> taint, taint_site;
 };
 
 // Lanes wait for each other where the paths of a divergent branch meet again (its immediate postdominator). A join that
@@ -105,6 +114,7 @@ struct Warp {
   AsyncGroups async;
   // barrier.cluster: lanes that arrived in the running phase, lanes whose phase has completed and who have not waited yet.
   uint32_t cluster_arrived = 0, cluster_done = 0;
+  std::unique_ptr<WarpShadow, DeleteShadow> shadow;
 
   uint32_t live() const { return existing & ~exited; }
   Split& split() { return splits[static_cast<size_t>(current)]; }
@@ -138,6 +148,7 @@ struct Cta {
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint8_t> shared_bytes;
   std::array<Barrier, 16> barriers;
+  std::unique_ptr<CtaShadow, DeleteShadow> shadow;
 };
 
 // The unit of work: CTAs that run together. One CTA when the launch has no clusters.

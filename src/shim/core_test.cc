@@ -9,9 +9,6 @@
 #include "shim/occupancy.h"
 #include "shim/tensor_map.h"
 
-extern "C" int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags, int* status);
-extern "C" int cuMemAlloc_v2(uint64_t*, size_t);
-extern "C" int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
 
 namespace ptxb::shim {
 namespace {
@@ -133,23 +130,6 @@ TEST(Device, AnswersComeFromTheChip) {
   EXPECT_STREQ(driver_error_name(1), "CUDA_ERROR_INVALID_VALUE");
   EXPECT_EQ(driver_error_name(9), nullptr);
   EXPECT_EQ(error_name(12345), nullptr);
-}
-
-TEST(EntryPoints, NewestFormOfTheAskedVersion) {
-  void* found = nullptr;
-  int status = -1;
-  EXPECT_EQ(cuGetProcAddress_v2("cuMemAlloc", &found, 12000, 0, &status), 0);
-  EXPECT_EQ(found, reinterpret_cast<void*>(&cuMemAlloc_v2));
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(cuGetProcAddress_v2("cuLaunchKernel", &found, 13000, 0, &status), 0);
-  EXPECT_EQ(found, reinterpret_cast<void*>(&cuLaunchKernel));
-  EXPECT_EQ(cuGetProcAddress_v2("cuLaunchKernel", &found, 13000, 2, &status), 0);
-  EXPECT_NE(found, reinterpret_cast<void*>(&cuLaunchKernel));  // the per-thread flavour
-  EXPECT_EQ(cuGetProcAddress_v2("cuTensorMapEncodeTiled", &found, 11000, 0, &status), 500);
-  EXPECT_EQ(status, 2);
-  EXPECT_EQ(cuGetProcAddress_v2("cuNothing", &found, 13000, 0, &status), 500);
-  EXPECT_EQ(status, 1);
-  EXPECT_EQ(found, nullptr);
 }
 
 TEST(ModuleImage, PtxKernelsHaveTheirParameters) {

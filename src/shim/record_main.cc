@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,7 +15,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "shim/confine.h"
 #include "shim/entry.h"
 #include "shim/record_files.h"
 #include "shim/recorder.h"
@@ -94,6 +94,12 @@ bool threads_left(int expected) {
   return true;
 }
 
+// A child that is still there, running or not waited for. The sandbox ends it; its starter is told.
+bool processes_left() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 void progress(const char* what) {
   if (::write(progress_file, what, std::strlen(what)) < 0) fail("cannot write beside the recording");
 }
@@ -127,8 +133,6 @@ int record_main(int argc, char** argv) {
   recorder.start(*request, write_and_leave);
   std::atexit(on_exit);
   watch_faults();
-  // The sandbox stands without it; where it cannot be had, the sandbox's process limit alone holds.
-  if (auto denied = deny_processes(); !denied) recorder.note(denied.error().message);
   int threads = thread_count();
   auto entry = load(*request, recorder.caller_stream());
   if (!entry) recorder.stop(Ending::NoEntry, entry.error().message);
@@ -140,6 +144,7 @@ int record_main(int argc, char** argv) {
     if (threads_left(threads)) {
       recorder.stop(Ending::Unsupported, "threads: run left a thread running when it returned");
     }
+    if (processes_left()) recorder.stop(Ending::Unsupported, "processes: run left a process behind when it returned");
     recorder.leave_call();
   }
   recorder.stop(Ending::Complete, "");

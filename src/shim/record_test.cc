@@ -105,6 +105,8 @@ TEST(Record, LegalHostCodeBecomesAPlan) {
       {19, 0, 5, 1, 2, "copies and memsets"},
       {20, 0, 1, 1, 2, "graph with new parameters"},
       {21, 0, 1, 1, 2, "queries"},
+      {22, 0, 1, 1, 2, "driver entry points"},
+      {23, 0, 4, 3, 2, "graph captured and thrown away in each call"},
   };
   for (const LegalCase& one : kCases) {
     RecordOutcome outcome = record_case(one.which);
@@ -221,6 +223,7 @@ TEST(Record, EachMisbehaviourHasItsVerdict) {
       {121, Verdict::LaunchError, "exceeds the swizzle span of 128 bytes"},
       {122, Verdict::LaunchUnsupported, "capture was still open"},
       {123, Verdict::HostCrash, "SIGTERM"},
+      {124, Verdict::LaunchUnsupported, "run left a process behind"},
       {128, Verdict::LaunchUnsupported, "more than 16384 operations"},
       {129, Verdict::LaunchError, "called exit(); cudaLaunchKernel had failed"},
       {130, Verdict::LaunchUnsupported, "2097152 bytes from the host"},
@@ -250,9 +253,9 @@ TEST(Record, AllMemoryIsNotToBeHad) {
   EXPECT_TRUE(outcome->verdict == Verdict::HostCrash || outcome->verdict == Verdict::LaunchError) << outcome->cause;
 }
 
-TEST(Record, SandboxKeepsHostCodeFromProcessesSocketsAndFiles) {
+TEST(Record, SandboxKeepsHostCodeFromSocketsAndFiles) {
   if (!sandbox().missing_names().empty()) GTEST_SKIP() << join(sandbox().missing_names(), "; ");
-  for (int64_t which : {124, 125, 126}) {
+  for (int64_t which : {125, 126}) {
     RecordOutcome outcome = record_case(which);
     EXPECT_TRUE(outcome.verdict == Verdict::HostCrash || outcome.verdict == Verdict::LaunchError)
         << which << " " << name(outcome.verdict) << ": " << outcome.cause;
@@ -276,6 +279,46 @@ TEST(Record, BrokenLibrariesAreNamed) {
     EXPECT_EQ(name(outcome->verdict), name(one.verdict)) << one.library << ": " << outcome->cause;
     EXPECT_NE(outcome->cause.find(one.cause), std::string::npos) << one.library << ": " << outcome->cause;
   }
+}
+
+Task tvm_task(double scale, int64_t rows) {
+  Task out;
+  out.definition.name = "scale";
+  out.definition.axes = {{"M", rows, ""}, {"N", 64, ""}};
+  out.definition.inputs = {{"X", {"M", "N"}, false, DType::F32, ""}, {"scale", {}, true, DType::F32, ""}};
+  out.definition.outputs = {{"Y", {"M", "N"}, false, DType::F32, ""}};
+  out.axes = {{"M", rows}, {"N", 64}};
+  out.workload.inputs["scale"] = {WorkloadInput::Kind::Scalar, scale, "", ""};
+  return out;
+}
+
+TEST(Record, TvmBindingGetsTensorsScalarsAndStream) {
+  Artifact candidate = artifact("test_tvm_candidate.so");
+  candidate.binding = Binding::TvmFfi;
+  RecordSettings with_tvm = settings();
+  with_tvm.tvm_library = PTXB_BINARY_DIR "/bin/testdata/libtvm_ffi.so";
+  auto outcome = record(candidate, tvm_task(0.5, 4), with_tvm);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  ASSERT_EQ(outcome->verdict, Verdict::Passed) << outcome->cause;
+  const auto& launch = std::get<KernelLaunch>(outcome->plan.steady.at(0).action);
+  EXPECT_EQ(outcome->plan.steady[0].stream, 0u);
+  EXPECT_EQ(param(outcome->plan, 0, 16), 256u);
+  float scale = 0;
+  std::memcpy(&scale, launch.params.data() + 24, 4);
+  EXPECT_EQ(scale, 0.5f);
+}
+
+TEST(Record, TvmErrorIsTheCause) {
+  Artifact candidate = artifact("test_tvm_candidate.so");
+  candidate.binding = Binding::TvmFfi;
+  RecordSettings with_tvm = settings();
+  with_tvm.tvm_library = PTXB_BINARY_DIR "/bin/testdata/libtvm_ffi.so";
+  Task wrong = tvm_task(0.5, 4);
+  wrong.definition.inputs[0].dtype = DType::F16;
+  auto outcome = record(candidate, wrong, with_tvm);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->verdict, Verdict::LaunchError);
+  EXPECT_NE(outcome->cause.find("ValueError: M must be even"), std::string::npos) << outcome->cause;
 }
 
 TEST(Record, MissingProgramIsOurError) {

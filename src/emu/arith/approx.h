@@ -1,5 +1,6 @@
-// Owns the .approx and .full functions: computed to well within the documented error, special cases as the PTX tables say.
-// Never claims the hardware's bits: they come from undocumented tables. Source: PTX ISA 9.7.3.8-9.7.3.22, 9.7.4.9-10.
+// Owns the .approx and .full functions: computed to well within the documented error, special cases
+// as the PTX tables say. Never claims the hardware's bits: they come from undocumented tables.
+// Source: PTX ISA 9.7.3.8-9.7.3.22, 9.7.4.9-10.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

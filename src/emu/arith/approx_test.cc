@@ -1,4 +1,5 @@
-// Checks the approximate functions: documented special cases to the bit, documented error bounds against long double.
+// Checks the approximate functions: documented special cases to the bit, documented error bounds
+// against long double.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/approx.h"
 
@@ -13,7 +14,8 @@
 namespace ptxb::emu::arith {
 namespace {
 
-constexpr uint32_t kPlusInf = 0x7f800000, kMinusInf = 0xff800000, kMinusZero = 0x80000000, kNan = 0x7fc00000;
+constexpr uint32_t kPlusInf = 0x7f800000, kMinusInf = 0xff800000, kMinusZero = 0x80000000,
+                   kNan = 0x7fc00000;
 
 float value(uint32_t bits) { return std::bit_cast<float>(bits); }
 uint32_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
@@ -23,7 +25,8 @@ double ulps(uint32_t result, long double exact) {
   int exponent = 0;
   std::frexp(exact, &exponent);
   int unit = std::max(exponent - 24, -149);
-  return static_cast<double>(std::fabs(static_cast<long double>(value(result)) - exact) / std::ldexp(1.0L, unit));
+  return static_cast<double>(std::fabs(static_cast<long double>(value(result)) - exact) /
+                             std::ldexp(1.0L, unit));
 }
 
 TEST(Approx, SpecialCasesFollowThePtxTables) {
@@ -101,7 +104,8 @@ TEST(Approx, OtherFunctionsStayWithinOneUlp) {
       {sqrt_approx_f32, [](long double x) { return std::sqrt(x); }, 1e-30f, 1e30f},
       {sin_approx_f32, [](long double x) { return std::sin(x); }, 1e-5f, 6.0f},
       {cos_approx_f32, [](long double x) { return std::cos(x); }, 1e-5f, 6.0f},
-      {[](uint32_t a, FloatControl) { return tanh_approx_f32(a); }, [](long double x) { return std::tanh(x); }, 1e-6f, 9.0f}};
+      {[](uint32_t a, FloatControl) { return tanh_approx_f32(a); },
+       [](long double x) { return std::tanh(x); }, 1e-6f, 9.0f}};
   RandomBits random(41);
   for (const Function& f : functions) {
     uint32_t low = bits_of(f.low), span = bits_of(f.high) - low;
@@ -114,7 +118,10 @@ TEST(Approx, OtherFunctionsStayWithinOneUlp) {
 
 // No neighbour of the result is nearer to the exact value.
 bool is_nearest(Half format, uint16_t result, double exact) {
-  auto of = [&](int bits) { return double{format == Half::F16 ? f16_value(static_cast<uint16_t>(bits)) : bf16_value(static_cast<uint16_t>(bits))}; };
+  auto of = [&](int bits) {
+    return double{format == Half::F16 ? f16_value(static_cast<uint16_t>(bits))
+                                      : bf16_value(static_cast<uint16_t>(bits))};
+  };
   int infinity = format == Half::F16 ? 0x7c00 : 0x7f80;
   int magnitude = result & 0x7fff;
   double target = std::fabs(exact);

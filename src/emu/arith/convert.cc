@@ -1,5 +1,6 @@
-// Owns cvt between scalars of every type (see convert.h). One template instance per pair, picked at decode time.
-// Frequent roundings go through the host's conversions, the rest through the integer model.
+// Owns cvt between scalars of every type (see convert.h). One template instance per pair, picked at
+// decode time. Frequent roundings go through the host's conversions, the rest through the integer
+// model.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/convert.h"
 
@@ -21,39 +22,58 @@ constexpr bool is_signed(Scalar type) { return type >= Scalar::S8 && type <= Sca
 
 constexpr int width_of(Scalar type) {
   switch (type) {
-    case Scalar::U8: case Scalar::S8: return 8;
-    case Scalar::U16: case Scalar::S16: case Scalar::F16: case Scalar::BF16: return 16;
-    case Scalar::U64: case Scalar::S64: case Scalar::F64: return 64;
-    default: return 32;
+    case Scalar::U8:
+    case Scalar::S8:
+      return 8;
+    case Scalar::U16:
+    case Scalar::S16:
+    case Scalar::F16:
+    case Scalar::BF16:
+      return 16;
+    case Scalar::U64:
+    case Scalar::S64:
+    case Scalar::F64:
+      return 64;
+    default:
+      return 32;
   }
 }
 
 constexpr Format format_of(Scalar type) {
   switch (type) {
-    case Scalar::F16: return kFormatF16;
-    case Scalar::BF16: return kFormatBF16;
-    case Scalar::F64: return kFormatF64;
-    case Scalar::TF32: return kFormatTF32;
-    default: return kFormatF32;
+    case Scalar::F16:
+      return kFormatF16;
+    case Scalar::BF16:
+      return kFormatBF16;
+    case Scalar::F64:
+      return kFormatF64;
+    case Scalar::TF32:
+      return kFormatTF32;
+    default:
+      return kFormatF32;
   }
 }
 
 uint64_t canonical_nan(Scalar type) {
   switch (type) {
-    case Scalar::F64: return kNanF64;
-    case Scalar::TF32: return 0x7fffe000u;
-    default: return width_of(type) == 16 ? kNanHalf : kNanF32;
+    case Scalar::F64:
+      return kNanF64;
+    case Scalar::TF32:
+      return 0x7fffe000u;
+    default:
+      return width_of(type) == 16 ? kNanHalf : kNanF32;
   }
 }
 
-// Conversions to or from f64 go through the f64 pipe of the hardware, which keeps sign and payload of a NaN and makes it
-// quiet (seen on an H200; PTX leaves it open).
+// Conversions to or from f64 go through the f64 pipe of the hardware, which keeps sign and payload
+// of a NaN and makes it quiet (seen on an H200; PTX leaves it open).
 template <Scalar to, Scalar from>
 uint64_t carried_nan(uint64_t bits) {
   constexpr int kFrom = format_of(from).fraction_bits;
   constexpr int kTo = format_of(to).fraction_bits;
   uint64_t fraction = bits & ((uint64_t{1} << kFrom) - 1);
-  fraction = kTo >= kFrom ? fraction << (kTo >= kFrom ? kTo - kFrom : 0) : fraction >> (kFrom >= kTo ? kFrom - kTo : 0);
+  fraction = kTo >= kFrom ? fraction << (kTo >= kFrom ? kTo - kFrom : 0)
+                          : fraction >> (kFrom >= kTo ? kFrom - kTo : 0);
   uint64_t sign = (bits & format_of(from).sign_bit()) != 0 ? format_of(to).sign_bit() : 0;
   return sign | format_of(to).infinity() | (uint64_t{1} << (kTo - 1)) | fraction;
 }
@@ -62,14 +82,17 @@ uint64_t carried_nan(uint64_t bits) {
 template <Scalar type>
 uint64_t extend(uint64_t bits) {
   constexpr int kShift = 64 - width_of(type);
-  if constexpr (is_signed(type)) return static_cast<uint64_t>(static_cast<int64_t>(bits << kShift) >> kShift);
+  if constexpr (is_signed(type))
+    return static_cast<uint64_t>(static_cast<int64_t>(bits << kShift) >> kShift);
   return (bits << kShift) >> kShift;
 }
 
 template <Scalar type>
-constexpr uint64_t kLargest = is_signed(type) ? (~uint64_t{0} >> (65 - width_of(type))) : (~uint64_t{0} >> (64 - width_of(type)));
+constexpr uint64_t kLargest = is_signed(type) ? (~uint64_t{0} >> (65 - width_of(type)))
+                                              : (~uint64_t{0} >> (64 - width_of(type)));
 template <Scalar type>
-constexpr uint64_t kMostNegative = is_signed(type) ? uint64_t{1} << (width_of(type) - 1) : 0;  // as a magnitude
+constexpr uint64_t kMostNegative = is_signed(type) ? uint64_t{1} << (width_of(type) - 1)
+                                                   : 0;  // as a magnitude
 
 // The value with this sign and magnitude, clamped to the type.
 template <Scalar type>
@@ -119,7 +142,8 @@ uint64_t integer_to_float(uint64_t bits, ConvertControl control) {
   if constexpr (to == Scalar::F32 || to == Scalar::F64) {
     if (control.round == Round::NearestEven && !control.sat) {
       using Float = std::conditional_t<to == Scalar::F32, float, double>;
-      Float result = negative ? static_cast<Float>(static_cast<int64_t>(value)) : static_cast<Float>(value);
+      Float result =
+          negative ? static_cast<Float>(static_cast<int64_t>(value)) : static_cast<Float>(value);
       if constexpr (to == Scalar::F32) return std::bit_cast<uint32_t>(result);
       return std::bit_cast<uint64_t>(static_cast<double>(result));
     }
@@ -149,10 +173,11 @@ uint64_t tf32_nearest_away(uint32_t bits, ConvertControl control) {
 template <Scalar to, Scalar from>
 uint64_t float_to_float(uint64_t bits, ConvertControl control) {
   if constexpr (to == Scalar::TF32) {
-    if (control.round == Round::NearestAway) return tf32_nearest_away(static_cast<uint32_t>(bits), control);
+    if (control.round == Round::NearestAway)
+      return tf32_nearest_away(static_cast<uint32_t>(bits), control);
   }
-  bool plain = control.round == Round::NearestEven && !control.sat && !control.relu && !control.satfinite &&
-               !control.ftz && !control.integer_round;
+  bool plain = control.round == Round::NearestEven && !control.sat && !control.relu &&
+               !control.satfinite && !control.ftz && !control.integer_round;
   if constexpr (from == Scalar::F32 && to == Scalar::F16) {
     if (plain) return float_to_f16(bits_to_float(static_cast<uint32_t>(bits)));
   }
@@ -175,16 +200,21 @@ uint64_t float_to_float(uint64_t bits, ConvertControl control) {
 
 template <Scalar to, Scalar from>
 uint64_t convert_pair(uint64_t bits, ConvertControl control) {
-  if constexpr (is_float(to) && is_float(from)) return float_to_float<to, from>(bits, control);
-  else if constexpr (is_float(to)) return integer_to_float<to, from>(bits, control);
-  else if constexpr (is_float(from)) return float_to_integer<to, from>(bits, control);
-  else return integer_to_integer<to, from>(bits, control);
+  if constexpr (is_float(to) && is_float(from))
+    return float_to_float<to, from>(bits, control);
+  else if constexpr (is_float(to))
+    return integer_to_float<to, from>(bits, control);
+  else if constexpr (is_float(from))
+    return float_to_integer<to, from>(bits, control);
+  else
+    return integer_to_integer<to, from>(bits, control);
 }
 
 constexpr size_t kScalars = 13;
 template <size_t... index>
 constexpr std::array<ConvertFunction, sizeof...(index)> make_table(std::index_sequence<index...>) {
-  return {convert_pair<static_cast<Scalar>(index / kScalars), static_cast<Scalar>(index % kScalars)>...};
+  return {convert_pair<static_cast<Scalar>(index / kScalars),
+                       static_cast<Scalar>(index % kScalars)>...};
 }
 constexpr auto kTable = make_table(std::make_index_sequence<kScalars * kScalars>());
 

@@ -1,5 +1,5 @@
-// Owns the 8-, 6- and 4-bit floats and cvt.pack (see convert.h).
-// Never saturates silently differently from cvt: .satfinite is part of every down-conversion but ue8m0's.
+// Owns the 8-, 6- and 4-bit floats and cvt.pack (see convert.h). Never saturates silently
+// differently from cvt: .satfinite is part of every down-conversion but ue8m0's.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
@@ -11,11 +11,16 @@ namespace {
 
 Format format_of(MiniFloat format) {
   switch (format) {
-    case MiniFloat::E4M3: return kFormatE4M3;
-    case MiniFloat::E5M2: return kFormatE5M2;
-    case MiniFloat::E2M3: return kFormatE2M3;
-    case MiniFloat::E3M2: return kFormatE3M2;
-    default: return kFormatE2M1;
+    case MiniFloat::E4M3:
+      return kFormatE4M3;
+    case MiniFloat::E5M2:
+      return kFormatE5M2;
+    case MiniFloat::E2M3:
+      return kFormatE2M3;
+    case MiniFloat::E3M2:
+      return kFormatE3M2;
+    default:
+      return kFormatE2M1;
   }
 }
 
@@ -27,7 +32,8 @@ uint8_t mini_from_soft(MiniFloat format, Soft value, ConvertControl control) {
     return has_nan(format) ? 0x7f : static_cast<uint8_t>(format_of(format).largest());
   }
   if (value.negative && control.relu) return 0;
-  return static_cast<uint8_t>(pack(format_of(format), value, Round::NearestEven, Overflow::Saturate));
+  return static_cast<uint8_t>(
+      pack(format_of(format), value, Round::NearestEven, Overflow::Saturate));
 }
 
 // ue8m0 keeps the exponent of the magnitude; there is no sign, and 0 means 2^-127.

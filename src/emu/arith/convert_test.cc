@@ -1,4 +1,5 @@
-// Checks cvt: exhaustively where the source has at most 16 bits, against host conversions and neighbour searches elsewhere.
+// Checks cvt: exhaustively where the source has at most 16 bits, against host conversions and
+// neighbour searches elsewhere.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/convert.h"
 
@@ -45,8 +46,11 @@ uint16_t rounded_half(Half format, float x, Round round) {
   double magnitude = std::fabs(double{x});
   if (std::isinf(x)) return sign | infinity_of(format);
   uint16_t low = 0, high = infinity_of(format);
-  double top = 2 * half_value(format, static_cast<uint16_t>(high - 1)) - half_value(format, static_cast<uint16_t>(high - 2));
-  auto of = [&](uint16_t bits) { return bits == infinity_of(format) ? top : half_value(format, bits); };
+  double top = 2 * half_value(format, static_cast<uint16_t>(high - 1)) -
+               half_value(format, static_cast<uint16_t>(high - 2));
+  auto of = [&](uint16_t bits) {
+    return bits == infinity_of(format) ? top : half_value(format, bits);
+  };
   while (high - low > 1) {
     uint16_t middle = static_cast<uint16_t>((low + high) / 2);
     (of(middle) <= magnitude ? low : high) = middle;
@@ -56,10 +60,17 @@ uint16_t rounded_half(Half format, float x, Round round) {
   bool beyond = magnitude >= of(high);  // past the largest finite and its would-be successor
   bool take_high = false;
   switch (round) {
-    case Round::NearestEven: take_high = beyond || up < down || (up == down && (low & 1) != 0); break;
-    case Round::Up: take_high = sign == 0; break;
-    case Round::Down: take_high = sign != 0; break;
-    default: break;
+    case Round::NearestEven:
+      take_high = beyond || up < down || (up == down && (low & 1) != 0);
+      break;
+    case Round::Up:
+      take_high = sign == 0;
+      break;
+    case Round::Down:
+      take_high = sign != 0;
+      break;
+    default:
+      break;
   }
   return sign | (take_high ? high : low);
 }
@@ -71,10 +82,12 @@ TEST(Convert, F32ToHalfRoundsToTheRightNeighbour) {
       uint32_t x = random.f32();
       if (i % 2 == 0) {  // a half, or a point between two, plus or minus one f32 ulp
         uint16_t half = static_cast<uint16_t>(random.next());
-        x = half_to_f32(format, half) + (format == Half::F16 ? 0x1000u : 0x8000u) * random.below(2) + random.below(3) - 1;
+        x = half_to_f32(format, half) +
+            (format == Half::F16 ? 0x1000u : 0x8000u) * random.below(2) + random.below(3) - 1;
       }
       for (Round round : {Round::NearestEven, Round::TowardZero, Round::Down, Round::Up}) {
-        ASSERT_EQ(half_from_f32(format, x, {.round = round}), rounded_half(format, value(x), round)) << std::hex << x;
+        ASSERT_EQ(half_from_f32(format, x, {.round = round}), rounded_half(format, value(x), round))
+            << std::hex << x;
       }
     }
   }
@@ -104,9 +117,13 @@ TEST(Convert, NanIsCanonicalExceptOnTheWayToAndFromF64) {
   EXPECT_EQ(convert(Scalar::F64, Scalar::BF16, 0xff81), 0xfff8200000000000ull);
   EXPECT_EQ(convert(Scalar::F32, Scalar::F64, 0xfff0000000000001), 0xffc00000u);
   EXPECT_EQ(convert(Scalar::F32, Scalar::F64, 0xfff0000000000001, {.sat = true}), 0u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0xff800001, {.round = Round::NearestEven}), 0x7fffe000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0xffffffff, {.round = Round::NearestAway}), 0xffffe000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7fffffff, {.round = Round::NearestAway, .satfinite = true}), 0x7fffc000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0xff800001, {.round = Round::NearestEven}),
+            0x7fffe000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0xffffffff, {.round = Round::NearestAway}),
+            0xffffe000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7fffffff,
+                    {.round = Round::NearestAway, .satfinite = true}),
+            0x7fffc000u);
 }
 
 TEST(Convert, F64ToF32MatchesTheHostInEveryMode) {
@@ -117,7 +134,8 @@ TEST(Convert, F64ToF32MatchesTheHostInEveryMode) {
                                          {Round::Up, FE_UPWARD}};
   for (int i = 0; i < 60000; ++i) {
     uint64_t bits = random.f64();
-    if (i % 2 == 0) bits = (bits & 0x800fffffffffffffull) | (uint64_t{860 + random.below(330)} << 52);
+    if (i % 2 == 0)
+      bits = (bits & 0x800fffffffffffffull) | (uint64_t{860 + random.below(330)} << 52);
     volatile double source = std::bit_cast<double>(bits);
     for (auto [round, host] : modes) {
       std::fesetround(host);
@@ -126,7 +144,8 @@ TEST(Convert, F64ToF32MatchesTheHostInEveryMode) {
       float expected = narrowed;
       uint32_t expected_bits = bits_of(expected);
       if (std::isnan(expected)) continue;
-      ASSERT_EQ(convert(Scalar::F32, Scalar::F64, bits, {.round = round}), expected_bits) << std::hex << bits;
+      ASSERT_EQ(convert(Scalar::F32, Scalar::F64, bits, {.round = round}), expected_bits)
+          << std::hex << bits;
     }
   }
 }
@@ -158,7 +177,8 @@ TEST(Convert, FloatToIntegerRoundsThenClamps) {
       {Scalar::S64, NAN, Round::TowardZero, 0x8000000000000000ull},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(convert(c.to, Scalar::F32, bits_of(c.from), {.round = c.round}), c.expected) << c.from;
+    EXPECT_EQ(convert(c.to, Scalar::F32, bits_of(c.from), {.round = c.round}), c.expected)
+        << c.from;
   }
   RandomBits random(13);
   for (int i = 0; i < 50000; ++i) {
@@ -197,7 +217,8 @@ TEST(Convert, IntegerToFloatMatchesTheHostInEveryMode) {
       double c = d_signed;
       ASSERT_EQ(convert(Scalar::F32, Scalar::S64, bits, control), bits_of(a)) << bits;
       ASSERT_EQ(convert(Scalar::F32, Scalar::S32, bits, control), bits_of(b)) << bits;
-      ASSERT_EQ(convert(Scalar::F64, Scalar::S64, bits, control), std::bit_cast<uint64_t>(c)) << bits;
+      ASSERT_EQ(convert(Scalar::F64, Scalar::S64, bits, control), std::bit_cast<uint64_t>(c))
+          << bits;
     }
   }
   EXPECT_EQ(convert(Scalar::F16, Scalar::U32, 70000), 0x7c00u);
@@ -213,7 +234,8 @@ TEST(Convert, IntegersTruncateOrSaturateAndExtendBySign) {
   EXPECT_EQ(convert(Scalar::U8, Scalar::S32, 0xffffff00, {.sat = true}), 0ull);
   EXPECT_EQ(convert(Scalar::U16, Scalar::U32, 0x12345, {.sat = true}), 0xffffull);
   EXPECT_EQ(convert(Scalar::S32, Scalar::U64, 0xffffffffffffffff, {.sat = true}), 0x7fffffffull);
-  EXPECT_EQ(convert(Scalar::S16, Scalar::S64, 0x8000000000000000, {.sat = true}), 0xffffffffffff8000ull);
+  EXPECT_EQ(convert(Scalar::S16, Scalar::S64, 0x8000000000000000, {.sat = true}),
+            0xffffffffffff8000ull);
 }
 
 TEST(Convert, FloatToFloatOfOneSizeRoundsToIntegralValues) {
@@ -223,7 +245,8 @@ TEST(Convert, FloatToFloatOfOneSizeRoundsToIntegralValues) {
     float x = value(bits);
     if (std::isnan(x)) continue;
     auto rounded = [&](Round round) {
-      return static_cast<uint32_t>(convert(Scalar::F32, Scalar::F32, bits, {.round = round, .integer_round = true}));
+      return static_cast<uint32_t>(
+          convert(Scalar::F32, Scalar::F32, bits, {.round = round, .integer_round = true}));
     };
     ASSERT_EQ(rounded(Round::NearestEven), bits_of(std::nearbyint(x)));
     ASSERT_EQ(rounded(Round::TowardZero), bits_of(std::trunc(x)));
@@ -233,12 +256,19 @@ TEST(Convert, FloatToFloatOfOneSizeRoundsToIntegralValues) {
 }
 
 TEST(Convert, Tf32RoundsTheLowThirteenBits) {
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801000, {.round = Round::NearestAway}), 0x3f802000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801000, {.round = Round::NearestEven}), 0x3f800000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f803000, {.round = Round::NearestEven}), 0x3f804000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801fff, {.round = Round::TowardZero}), 0x3f800000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7f7fffff, {.round = Round::NearestAway}), 0x7f800000u);
-  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7f7fffff, {.round = Round::NearestAway, .satfinite = true}), 0x7f7fe000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801000, {.round = Round::NearestAway}),
+            0x3f802000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801000, {.round = Round::NearestEven}),
+            0x3f800000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f803000, {.round = Round::NearestEven}),
+            0x3f804000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x3f801fff, {.round = Round::TowardZero}),
+            0x3f800000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7f7fffff, {.round = Round::NearestAway}),
+            0x7f800000u);
+  EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x7f7fffff,
+                    {.round = Round::NearestAway, .satfinite = true}),
+            0x7f7fe000u);
   EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x00000fff, {.round = Round::NearestAway}), 0u);
   EXPECT_EQ(convert(Scalar::TF32, Scalar::F32, 0x00001000, {.round = Round::NearestAway}), 0x2000u);
 }
@@ -253,13 +283,14 @@ double definition(MiniFloat format, int bits) {
   int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
   int fraction = bits & ((1 << fraction_bits) - 1);
   int bias = (1 << (exponent_bits - 1)) - 1;
-  double magnitude = exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
-                                   : std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+  double magnitude =
+      exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                    : std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
   return ((bits >> (exponent_bits + fraction_bits)) & 1) != 0 ? -magnitude : magnitude;
 }
 struct MiniCase {
   MiniFloat format;
-  int largest;   // bits of the largest finite value
+  int largest;  // bits of the largest finite value
   int sign_bit;
   uint8_t nan;
 };
@@ -331,10 +362,13 @@ TEST(ConvertMini, Ue8m0KeepsTheExponent) {
   EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, bits_of(1.5f), {.round = Round::Up}), 128);
   EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, bits_of(1.5f), {.round = Round::TowardZero}), 127);
   EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, 0x7f800000, {.round = Round::Up}), 0xff);
-  EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, 0x7f800000, {.round = Round::Up, .satfinite = true}), 0xfe);
-  EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, 0x7fc00000, {.round = Round::Up, .satfinite = true}), 0xff);
+  EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, 0x7f800000, {.round = Round::Up, .satfinite = true}),
+            0xfe);
+  EXPECT_EQ(mini_from_f32(MiniFloat::UE8M0, 0x7fc00000, {.round = Round::Up, .satfinite = true}),
+            0xff);
   for (int bits = 0; bits < 255; ++bits) {
-    ASSERT_EQ(mini_value(MiniFloat::UE8M0, static_cast<uint8_t>(bits)), std::ldexp(1.0f, bits - 127));
+    ASSERT_EQ(mini_value(MiniFloat::UE8M0, static_cast<uint8_t>(bits)),
+              std::ldexp(1.0f, bits - 127));
   }
 }
 

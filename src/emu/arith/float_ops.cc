@@ -1,5 +1,5 @@
-// Owns scalar IEEE arithmetic on bit patterns (see float_ops.h).
-// Round to nearest uses the host's operations (compiled without contraction), everything else the integer model.
+// Owns scalar IEEE arithmetic on bit patterns (see float_ops.h). Round to nearest uses the host's
+// operations (compiled without contraction), everything else the integer model.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/float_ops.h"
 
@@ -32,7 +32,9 @@ uint32_t finish(uint32_t bits, FloatControl control) {
   if (control.ftz) bits = flush(bits);
   return control.sat ? saturate(bits) : bits;
 }
-uint32_t finish(float result, FloatControl control) { return finish(std::bit_cast<uint32_t>(result), control); }
+uint32_t finish(float result, FloatControl control) {
+  return finish(std::bit_cast<uint32_t>(result), control);
+}
 uint32_t finish(const Soft& result, FloatControl control) {
   return finish(static_cast<uint32_t>(pack(kFormatF32, result, control.round)), control);
 }
@@ -41,16 +43,17 @@ bool nearest(FloatControl control) { return control.round == Round::NearestEven;
 Soft soft(uint32_t bits) { return unpack(kFormatF32, bits); }
 Soft soft(uint64_t bits) { return unpack(kFormatF64, bits); }
 
-// f64 keeps sign and payload of a NaN operand and makes it quiet (seen on an H200: b before c before a, but the dividend
-// before the divisor); operations
-// create kNanF64.
+// f64 keeps sign and payload of a NaN operand and makes it quiet (seen on an H200: b before c
+// before a, but the dividend before the divisor); operations create kNanF64.
 uint64_t quiet(uint64_t nan) { return nan | (uint64_t{1} << 51); }
 uint64_t nan_of(uint64_t a, uint64_t b = 0, uint64_t c = 0) {
   if (is_nan(b)) return quiet(b);
   if (is_nan(c)) return quiet(c);
   return is_nan(a) ? quiet(a) : kNanF64;
 }
-uint64_t finish64(double result, uint64_t nan) { return std::isnan(result) ? nan : std::bit_cast<uint64_t>(result); }
+uint64_t finish64(double result, uint64_t nan) {
+  return std::isnan(result) ? nan : std::bit_cast<uint64_t>(result);
+}
 uint64_t finish64(const Soft& result, FloatControl control, uint64_t nan) {
   return result.kind == SoftKind::NaN ? nan : pack(kFormatF64, result, control.round);
 }
@@ -101,32 +104,53 @@ template <class Float>
 bool compare_values(FloatCompare code, Float a, Float b) {
   bool unordered = std::isunordered(a, b);
   switch (code) {
-    case FloatCompare::Eq: return a == b;
-    case FloatCompare::Ne: return !unordered && a != b;
-    case FloatCompare::Lt: return a < b;
-    case FloatCompare::Le: return a <= b;
-    case FloatCompare::Gt: return a > b;
-    case FloatCompare::Ge: return a >= b;
-    case FloatCompare::Equ: return unordered || a == b;
-    case FloatCompare::Neu: return unordered || a != b;
-    case FloatCompare::Ltu: return unordered || a < b;
-    case FloatCompare::Leu: return unordered || a <= b;
-    case FloatCompare::Gtu: return unordered || a > b;
-    case FloatCompare::Geu: return unordered || a >= b;
-    case FloatCompare::Num: return !unordered;
-    case FloatCompare::Nan: return unordered;
+    case FloatCompare::Eq:
+      return a == b;
+    case FloatCompare::Ne:
+      return !unordered && a != b;
+    case FloatCompare::Lt:
+      return a < b;
+    case FloatCompare::Le:
+      return a <= b;
+    case FloatCompare::Gt:
+      return a > b;
+    case FloatCompare::Ge:
+      return a >= b;
+    case FloatCompare::Equ:
+      return unordered || a == b;
+    case FloatCompare::Neu:
+      return unordered || a != b;
+    case FloatCompare::Ltu:
+      return unordered || a < b;
+    case FloatCompare::Leu:
+      return unordered || a <= b;
+    case FloatCompare::Gtu:
+      return unordered || a > b;
+    case FloatCompare::Geu:
+      return unordered || a >= b;
+    case FloatCompare::Num:
+      return !unordered;
+    case FloatCompare::Nan:
+      return unordered;
   }
   return false;
 }
 
-bool test_fields(FloatProperty property, bool exponent_zero, bool exponent_ones, bool fraction_zero) {
+bool test_fields(FloatProperty property, bool exponent_zero, bool exponent_ones,
+                 bool fraction_zero) {
   switch (property) {
-    case FloatProperty::Finite: return !exponent_ones;
-    case FloatProperty::Infinite: return exponent_ones && fraction_zero;
-    case FloatProperty::Number: return !exponent_ones || fraction_zero;
-    case FloatProperty::NotANumber: return exponent_ones && !fraction_zero;
-    case FloatProperty::Normal: return !exponent_ones && (!exponent_zero || fraction_zero);  // zeros count as normal
-    case FloatProperty::Subnormal: return exponent_zero && !fraction_zero;
+    case FloatProperty::Finite:
+      return !exponent_ones;
+    case FloatProperty::Infinite:
+      return exponent_ones && fraction_zero;
+    case FloatProperty::Number:
+      return !exponent_ones || fraction_zero;
+    case FloatProperty::NotANumber:
+      return exponent_ones && !fraction_zero;
+    case FloatProperty::Normal:
+      return !exponent_ones && (!exponent_zero || fraction_zero);  // zeros count as normal
+    case FloatProperty::Subnormal:
+      return exponent_zero && !fraction_zero;
   }
   return false;
 }
@@ -177,8 +201,12 @@ uint32_t sqrt_f32(uint32_t a, FloatControl control) {
   return finish(soft_sqrt(soft(a)), control);
 }
 
-uint32_t min_f32(uint32_t a, uint32_t b, MinMaxControl control) { return extreme_f32(Extreme::Least, a, b, control); }
-uint32_t max_f32(uint32_t a, uint32_t b, MinMaxControl control) { return extreme_f32(Extreme::Greatest, a, b, control); }
+uint32_t min_f32(uint32_t a, uint32_t b, MinMaxControl control) {
+  return extreme_f32(Extreme::Least, a, b, control);
+}
+uint32_t max_f32(uint32_t a, uint32_t b, MinMaxControl control) {
+  return extreme_f32(Extreme::Greatest, a, b, control);
+}
 
 uint32_t min3_f32(uint32_t a, uint32_t b, uint32_t c, MinMaxControl control) {
   return min_f32(min_f32(a, b, control), c, control);
@@ -235,7 +263,9 @@ uint64_t div_f64(uint64_t a, uint64_t b, FloatControl control) {
   return finish64(soft_div(soft(a), soft(b)), control, nan_of(b, a));
 }
 
-uint64_t rcp_f64(uint64_t a, FloatControl control) { return div_f64(std::bit_cast<uint64_t>(1.0), a, control); }
+uint64_t rcp_f64(uint64_t a, FloatControl control) {
+  return div_f64(std::bit_cast<uint64_t>(1.0), a, control);
+}
 
 uint64_t sqrt_f64(uint64_t a, FloatControl control) {
   if (nearest(control)) return finish64(std::sqrt(value(a)), nan_of(a));
@@ -246,7 +276,9 @@ uint64_t min_f64(uint64_t a, uint64_t b) { return extreme_f64(Extreme::Least, a,
 uint64_t max_f64(uint64_t a, uint64_t b) { return extreme_f64(Extreme::Greatest, a, b); }
 uint64_t neg_f64(uint64_t a) { return is_nan(a) ? quiet(a) : a ^ kFormatF64.sign_bit(); }
 uint64_t abs_f64(uint64_t a) { return is_nan(a) ? quiet(a) : a & ~kFormatF64.sign_bit(); }
-bool compare_f64(FloatCompare code, uint64_t a, uint64_t b) { return compare_values(code, value(a), value(b)); }
+bool compare_f64(FloatCompare code, uint64_t a, uint64_t b) {
+  return compare_values(code, value(a), value(b));
+}
 
 bool test_f64(FloatProperty property, uint64_t a) {
   uint64_t exponent = a & kFormatF64.infinity();

@@ -1,5 +1,6 @@
-// Owns scalar IEEE arithmetic on bit patterns: f64, f32, f16, bf16 and the packed halves, all PTX rounding modes.
-// Never touches the host's rounding mode; never traps. NaN results are canonical (controls.h); f64 carries NaN payloads.
+// Owns scalar IEEE arithmetic on bit patterns: f64, f32, f16, bf16 and the packed halves, all PTX
+// rounding modes. Never touches the host's rounding mode; never traps. NaN results are canonical
+// (controls.h); f64 carries NaN payloads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,18 +15,20 @@ uint32_t add_f32(uint32_t a, uint32_t b, FloatControl control = {});
 uint32_t sub_f32(uint32_t a, uint32_t b, FloatControl control = {});
 uint32_t mul_f32(uint32_t a, uint32_t b, FloatControl control = {});
 uint32_t fma_f32(uint32_t a, uint32_t b, uint32_t c, FloatControl control = {});
-uint32_t div_f32(uint32_t a, uint32_t b, FloatControl control = {});  // div.rnd; .approx and .full: approx.h
+uint32_t div_f32(uint32_t a, uint32_t b,
+                 FloatControl control = {});  // div.rnd; .approx and .full: approx.h
 uint32_t rcp_f32(uint32_t a, FloatControl control = {});
 uint32_t sqrt_f32(uint32_t a, FloatControl control = {});
 uint32_t min_f32(uint32_t a, uint32_t b, MinMaxControl control = {});
 uint32_t max_f32(uint32_t a, uint32_t b, MinMaxControl control = {});
 uint32_t min3_f32(uint32_t a, uint32_t b, uint32_t c, MinMaxControl control = {});
 uint32_t max3_f32(uint32_t a, uint32_t b, uint32_t c, MinMaxControl control = {});
-uint32_t neg_f32(uint32_t a, FloatControl control = {});  // .ftz
-uint32_t abs_f32(uint32_t a, FloatControl control = {});  // .ftz
+uint32_t neg_f32(uint32_t a, FloatControl control = {});                                 // .ftz
+uint32_t abs_f32(uint32_t a, FloatControl control = {});                                 // .ftz
 bool compare_f32(FloatCompare code, uint32_t a, uint32_t b, FloatControl control = {});  // .ftz
 bool test_f32(FloatProperty property, uint32_t a);
-uint32_t copysign_f32(uint32_t sign_from, uint32_t magnitude_from);  // copysign d, a, b: sign of a, magnitude of b
+uint32_t copysign_f32(uint32_t sign_from,
+                      uint32_t magnitude_from);  // copysign d, a, b: sign of a, magnitude of b
 
 // f64. Only .round applies.
 uint64_t add_f64(uint64_t a, uint64_t b, FloatControl control = {});
@@ -55,7 +58,8 @@ uint16_t min_half(Half format, uint16_t a, uint16_t b, MinMaxControl control = {
 uint16_t max_half(Half format, uint16_t a, uint16_t b, MinMaxControl control = {});
 uint16_t neg_half(Half format, uint16_t a, FloatControl control = {});
 uint16_t abs_half(Half format, uint16_t a, FloatControl control = {});
-bool compare_half(FloatCompare code, Half format, uint16_t a, uint16_t b, FloatControl control = {});
+bool compare_half(FloatCompare code, Half format, uint16_t a, uint16_t b,
+                  FloatControl control = {});
 
 // Packed pairs: the low and the high half separately. Lane forms of the hot ones: lanes.h.
 uint32_t add_half2(Half format, uint32_t a, uint32_t b, FloatControl control = {});
@@ -67,6 +71,7 @@ uint32_t max_half2(Half format, uint32_t a, uint32_t b, MinMaxControl control = 
 uint32_t neg_half2(Half format, uint32_t a, FloatControl control = {});
 uint32_t abs_half2(Half format, uint32_t a, FloatControl control = {});
 // Bit 0: result for the low halves, bit 1: for the high halves (setp d|q).
-uint32_t compare_half2(FloatCompare code, Half format, uint32_t a, uint32_t b, FloatControl control = {});
+uint32_t compare_half2(FloatCompare code, Half format, uint32_t a, uint32_t b,
+                       FloatControl control = {});
 
 }  // namespace ptxb::emu::arith

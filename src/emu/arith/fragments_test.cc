@@ -26,11 +26,11 @@ TEST(Fragments, LdmatrixGivesLaneFourRPlusCTheElementsTwoC) {
   uint32_t d[32];
   ldmatrix_b16(d, m.rows, MatrixOrder::Row);
   EXPECT_EQ(d[0], 0x0001'0000u);
-  EXPECT_EQ(d[5], 0x0013'0012u);   // row 1, columns 2 and 3
+  EXPECT_EQ(d[5], 0x0013'0012u);  // row 1, columns 2 and 3
   EXPECT_EQ(d[31], 0x0077'0076u);
   ldmatrix_b16(d, m.rows, MatrixOrder::Transposed);
   EXPECT_EQ(d[0], 0x0010'0000u);
-  EXPECT_EQ(d[5], 0x0031'0021u);   // rows 2 and 3, column 1
+  EXPECT_EQ(d[5], 0x0031'0021u);  // rows 2 and 3, column 1
   EXPECT_EQ(d[31], 0x0077'0067u);
 }
 

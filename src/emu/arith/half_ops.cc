@@ -1,5 +1,5 @@
-// Owns scalar f16 and bf16 arithmetic: every operation exact, then rounded once to nearest even (PTX ISA 9.7.4).
-// Never the fast path: lanes.h has vector forms with the same bits.
+// Owns scalar f16 and bf16 arithmetic: every operation exact, then rounded once to nearest even
+// (PTX ISA 9.7.4). Never the fast path: lanes.h has vector forms with the same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
@@ -35,8 +35,8 @@ uint16_t store(Half format, const Soft& result, FloatControl control) {
   return bits;
 }
 
-// The NaN that stands for an out-of-bounds element (PTX ISA 5.5.3.3 leaves the pattern open; found on an H200 by trying
-// all, for f16 and bf16 alike). Only the factors count, not the addend.
+// The NaN that stands for an out-of-bounds element (PTX ISA 5.5.3.3 leaves the pattern open; found
+// on an H200 by trying all, for f16 and bf16 alike). Only the factors count, not the addend.
 bool is_out_of_bounds_nan(uint16_t bits) { return (bits & 0x7fff) == kOutOfBoundsNan; }
 
 int32_t ordered(uint16_t bits) {
@@ -67,12 +67,16 @@ uint16_t extreme(Extreme which, Half format, uint16_t a, uint16_t b, MinMaxContr
 
 uint16_t low(uint32_t pair) { return static_cast<uint16_t>(pair); }
 uint16_t high(uint32_t pair) { return static_cast<uint16_t>(pair >> 16); }
-uint32_t pair_of(uint16_t low_half, uint16_t high_half) { return uint32_t{low_half} | (uint32_t{high_half} << 16); }
+uint32_t pair_of(uint16_t low_half, uint16_t high_half) {
+  return uint32_t{low_half} | (uint32_t{high_half} << 16);
+}
 
 }  // namespace
 
 uint16_t add_half(Half format, uint16_t a, uint16_t b, FloatControl control) {
-  return store(format, soft_add(load(format, a, control), load(format, b, control), Round::NearestEven), control);
+  return store(format,
+               soft_add(load(format, a, control), load(format, b, control), Round::NearestEven),
+               control);
 }
 
 uint16_t sub_half(Half format, uint16_t a, uint16_t b, FloatControl control) {
@@ -86,8 +90,8 @@ uint16_t mul_half(Half format, uint16_t a, uint16_t b, FloatControl control) {
 
 uint16_t fma_half(Half format, uint16_t a, uint16_t b, uint16_t c, FloatControl control) {
   if (control.oob && (is_out_of_bounds_nan(a) || is_out_of_bounds_nan(b))) return 0;
-  Soft result =
-      soft_fma(load(format, a, control), load(format, b, control), load(format, c, control), Round::NearestEven);
+  Soft result = soft_fma(load(format, a, control), load(format, b, control),
+                         load(format, c, control), Round::NearestEven);
   return store(format, result, control);
 }
 
@@ -115,23 +119,28 @@ bool compare_half(FloatCompare code, Half format, uint16_t a, uint16_t b, FloatC
 }
 
 uint32_t add_half2(Half format, uint32_t a, uint32_t b, FloatControl control) {
-  return pair_of(add_half(format, low(a), low(b), control), add_half(format, high(a), high(b), control));
+  return pair_of(add_half(format, low(a), low(b), control),
+                 add_half(format, high(a), high(b), control));
 }
 uint32_t sub_half2(Half format, uint32_t a, uint32_t b, FloatControl control) {
-  return pair_of(sub_half(format, low(a), low(b), control), sub_half(format, high(a), high(b), control));
+  return pair_of(sub_half(format, low(a), low(b), control),
+                 sub_half(format, high(a), high(b), control));
 }
 uint32_t mul_half2(Half format, uint32_t a, uint32_t b, FloatControl control) {
-  return pair_of(mul_half(format, low(a), low(b), control), mul_half(format, high(a), high(b), control));
+  return pair_of(mul_half(format, low(a), low(b), control),
+                 mul_half(format, high(a), high(b), control));
 }
 uint32_t fma_half2(Half format, uint32_t a, uint32_t b, uint32_t c, FloatControl control) {
   return pair_of(fma_half(format, low(a), low(b), low(c), control),
                  fma_half(format, high(a), high(b), high(c), control));
 }
 uint32_t min_half2(Half format, uint32_t a, uint32_t b, MinMaxControl control) {
-  return pair_of(min_half(format, low(a), low(b), control), min_half(format, high(a), high(b), control));
+  return pair_of(min_half(format, low(a), low(b), control),
+                 min_half(format, high(a), high(b), control));
 }
 uint32_t max_half2(Half format, uint32_t a, uint32_t b, MinMaxControl control) {
-  return pair_of(max_half(format, low(a), low(b), control), max_half(format, high(a), high(b), control));
+  return pair_of(max_half(format, low(a), low(b), control),
+                 max_half(format, high(a), high(b), control));
 }
 uint32_t neg_half2(Half format, uint32_t a, FloatControl control) {
   return pair_of(neg_half(format, low(a), control), neg_half(format, high(a), control));
@@ -140,7 +149,8 @@ uint32_t abs_half2(Half format, uint32_t a, FloatControl control) {
   return pair_of(abs_half(format, low(a), control), abs_half(format, high(a), control));
 }
 
-uint32_t compare_half2(FloatCompare code, Half format, uint32_t a, uint32_t b, FloatControl control) {
+uint32_t compare_half2(FloatCompare code, Half format, uint32_t a, uint32_t b,
+                       FloatControl control) {
   return uint32_t{compare_half(code, format, low(a), low(b), control)} |
          (uint32_t{compare_half(code, format, high(a), high(b), control)} << 1);
 }

@@ -1,5 +1,6 @@
-// Owns the operands of the captured tensor instructions: the same on the GPU that answered and in the test that replays.
-// Never computes a result. The instructions and their hashes: hardware_cases.def.
+// Owns the operands of the captured tensor instructions: the same on the GPU that answered and in
+// the test that replays. Never computes a result. The instructions and their hashes:
+// hardware_cases.def.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,9 +15,9 @@ namespace ptxb::emu::arith::hardware {
 enum class Element : uint8_t { F16, BF16, TF32, E4M3, E5M2, S8, U8, S4, U4, B1 };
 enum class Accumulator : uint8_t { F32, F16, S32 };
 
-inline constexpr int kClasses = 8;        // of operands: see exponent_of
-inline constexpr int kMmaRuns = 1200;     // mma.sync of each case
-inline constexpr int kWgmmaRuns = 320;    // wgmma of each case
+inline constexpr int kClasses = 8;      // of operands: see exponent_of
+inline constexpr int kMmaRuns = 1200;   // mma.sync of each case
+inline constexpr int kWgmmaRuns = 320;  // wgmma of each case
 inline constexpr int kLayoutRuns = 200;
 
 inline bool is_integer(Element e) { return e >= Element::S8; }
@@ -27,29 +28,40 @@ struct Fields {
 };
 inline Fields fields_of(Element e) {
   switch (e) {
-    case Element::F16: return {5, 10};
-    case Element::BF16: return {8, 7};
-    case Element::TF32: return {8, 23};
-    case Element::E4M3: return {4, 3};
-    default: return {5, 2};
+    case Element::F16:
+      return {5, 10};
+    case Element::BF16:
+      return {8, 7};
+    case Element::TF32:
+      return {8, 23};
+    case Element::E4M3:
+      return {4, 3};
+    default:
+      return {5, 2};
   }
 }
 
-// The exponent field of a random element: 0 narrow range, 1 wide range, 2 many subnormals, 5 any exponent, 6 products
-// near the bottom of f32, 7 near the top, others a middle range.
+// The exponent field of a random element: 0 narrow range, 1 wide range, 2 many subnormals, 5 any
+// exponent, 6 products near the bottom of f32, 7 near the top, others a middle range.
 inline uint32_t exponent_of(uint32_t top, int operand_class, RandomBits& random) {
   uint32_t bias = top >> 1;
   switch (operand_class) {
-    case 0: return bias - 2 + random.below(4);
+    case 0:
+      return bias - 2 + random.below(4);
     case 1: {
       uint32_t width = top > 40 ? 40 : top - 2;
       return bias - width / 2 + random.below(width);
     }
-    case 2: return random.below(3) == 0 ? 0 : bias - 6 + random.below(8);
-    case 5: return random.below(top);
-    case 6: return top > 200 ? 44 + random.below(24) : random.below(4);
-    case 7: return top > 200 ? 180 + random.below(20) : top - 1 - random.below(3);
-    default: return bias - 3 + random.below(6);
+    case 2:
+      return random.below(3) == 0 ? 0 : bias - 6 + random.below(8);
+    case 5:
+      return random.below(top);
+    case 6:
+      return top > 200 ? 44 + random.below(24) : random.below(4);
+    case 7:
+      return top > 200 ? 180 + random.below(20) : top - 1 - random.below(3);
+    default:
+      return bias - 3 + random.below(6);
   }
 }
 
@@ -77,17 +89,20 @@ inline uint32_t operand_register(Element e, RandomBits& random, int operand_clas
   return packed;
 }
 
-inline uint32_t accumulator_register(Accumulator accumulator, RandomBits& random, int operand_class) {
+inline uint32_t accumulator_register(Accumulator accumulator, RandomBits& random,
+                                     int operand_class) {
   uint32_t word;
   switch (accumulator) {
     case Accumulator::S32:
       word = static_cast<uint32_t>(random.next());
       if (random.below(3) != 0) return word;
-      return random.below(2) != 0 ? 0x7fffffffu - random.below(300000) : 0x80000000u + random.below(300000);
+      return random.below(2) != 0 ? 0x7fffffffu - random.below(300000)
+                                  : 0x80000000u + random.below(300000);
     case Accumulator::F16:
       word = float_element(Element::F16, random, operand_class) << 16;
       return word | float_element(Element::F16, random, operand_class == 3 ? 0 : operand_class);
-    default: break;
+    default:
+      break;
   }
   if (operand_class == 3 && random.below(2) != 0) return random.below(2) != 0 ? 0 : 0x80000000u;
   if (operand_class == 6 && random.below(2) != 0) {
@@ -104,27 +119,35 @@ inline uint32_t accumulator_register(Accumulator accumulator, RandomBits& random
 struct MmaOperandRegisters {
   uint32_t a[4][32], b[2][32], c[4][32];
 };
-inline void fill_mma(MmaOperandRegisters& r, int index, int run, Element a, Element b, Accumulator accumulator) {
+inline void fill_mma(MmaOperandRegisters& r, int index, int run, Element a, Element b,
+                     Accumulator accumulator) {
   RandomBits random(static_cast<uint64_t>(500000 + index * 10000 + run));
   int operand_class = run % kClasses;
-  for (auto& registers : r.a) for (uint32_t& x : registers) x = operand_register(a, random, operand_class);
+  for (auto& registers : r.a)
+    for (uint32_t& x : registers) x = operand_register(a, random, operand_class);
   for (auto& registers : r.b) {
-    for (uint32_t& x : registers) x = operand_register(b, random, operand_class == 3 ? 0 : operand_class);
+    for (uint32_t& x : registers)
+      x = operand_register(b, random, operand_class == 3 ? 0 : operand_class);
   }
-  for (auto& registers : r.c) for (uint32_t& x : registers) x = accumulator_register(accumulator, random, operand_class);
+  for (auto& registers : r.c)
+    for (uint32_t& x : registers) x = accumulator_register(accumulator, random, operand_class);
 }
 
-// A: 64 rows of 32 bytes, K-major without swizzle, at image[0]; B: 16 rows at image[512]. LBO 128, SBO 256 bytes.
+// A: 64 rows of 32 bytes, K-major without swizzle, at image[0]; B: 16 rows at image[512]. LBO 128,
+// SBO 256 bytes.
 struct WgmmaOperands {
   uint32_t image[640];
   uint32_t d[32][32];  // [8 * warp + register][lane]
 };
-inline void fill_wgmma(WgmmaOperands& w, int index, int run, Element a, Element b, Accumulator accumulator) {
+inline void fill_wgmma(WgmmaOperands& w, int index, int run, Element a, Element b,
+                       Accumulator accumulator) {
   RandomBits random(static_cast<uint64_t>(900000 + index * 10000 + run));
   int operand_class = run % kClasses;
   for (int i = 0; i < 512; ++i) w.image[i] = operand_register(a, random, operand_class);
-  for (int i = 512; i < 640; ++i) w.image[i] = operand_register(b, random, operand_class == 3 ? 0 : operand_class);
-  for (auto& registers : w.d) for (uint32_t& x : registers) x = accumulator_register(accumulator, random, operand_class);
+  for (int i = 512; i < 640; ++i)
+    w.image[i] = operand_register(b, random, operand_class == 3 ? 0 : operand_class);
+  for (auto& registers : w.d)
+    for (uint32_t& x : registers) x = accumulator_register(accumulator, random, operand_class);
 }
 inline bool keeps_d(int run) { return run % 16 != 15; }  // scale-d
 
@@ -133,11 +156,12 @@ struct LayoutDescriptor {
 };
 inline uint64_t encode(const LayoutDescriptor& d, uint32_t window) {
   return uint64_t{((d.start + window) & 0x3ffffu) >> 4} | (uint64_t{d.leading_bytes >> 4} << 16) |
-         (uint64_t{d.stride_bytes >> 4} << 32) | (uint64_t{d.base_offset} << 49) | (uint64_t{d.mode} << 62);
+         (uint64_t{d.stride_bytes >> 4} << 32) | (uint64_t{d.base_offset} << 49) |
+         (uint64_t{d.mode} << 62);
 }
 
-// Kinds: 0 canonical, 1 start inside an atom's row, 2 strides of any multiple of 16, 3 pattern off its boundary with the
-// matching base offset, 4 with any base offset.
+// Kinds: 0 canonical, 1 start inside an atom's row, 2 strides of any multiple of 16, 3 pattern off
+// its boundary with the matching base offset, 4 with any base offset.
 inline LayoutDescriptor random_layout(RandomBits& random, int kind, uint32_t region) {
   LayoutDescriptor d{};
   d.mode = random.below(4);
@@ -165,8 +189,10 @@ inline LayoutOperands layout_operands(int index, int run) {
   if ((index & 1) != 0) o.a = {0, 1024, 128, 0, 0};
   if ((index & 2) != 0) o.b = {32768, 1024, 128, 0, 0};
   int kind = run / 2 % 5;
-  if (run % 2 != 0) o.a = random_layout(random, kind, 0);
-  else o.b = random_layout(random, kind, 32768);
+  if (run % 2 != 0)
+    o.a = random_layout(random, kind, 0);
+  else
+    o.b = random_layout(random, kind, 32768);
   return o;
 }
 inline constexpr uint32_t kLayoutWindow = 1024;  // where dynamic shared memory began

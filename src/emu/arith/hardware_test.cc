@@ -1,4 +1,5 @@
-// Replays tensor instructions whose results were captured on an H200: the exact mode must give the same bits.
+// Replays tensor instructions whose results were captured on an H200: the exact mode must give the
+// same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <memory>
@@ -19,20 +20,32 @@ using hardware::Element;
 
 MmaType type_of(Element e) {
   switch (e) {
-    case Element::F16: return MmaType::F16;
-    case Element::BF16: return MmaType::BF16;
-    case Element::TF32: return MmaType::TF32;
-    case Element::E4M3: return MmaType::E4M3;
-    case Element::E5M2: return MmaType::E5M2;
-    case Element::S8: return MmaType::S8;
-    case Element::U8: return MmaType::U8;
-    case Element::S4: return MmaType::S4;
-    case Element::U4: return MmaType::U4;
-    default: return MmaType::B1;
+    case Element::F16:
+      return MmaType::F16;
+    case Element::BF16:
+      return MmaType::BF16;
+    case Element::TF32:
+      return MmaType::TF32;
+    case Element::E4M3:
+      return MmaType::E4M3;
+    case Element::E5M2:
+      return MmaType::E5M2;
+    case Element::S8:
+      return MmaType::S8;
+    case Element::U8:
+      return MmaType::U8;
+    case Element::S4:
+      return MmaType::S4;
+    case Element::U4:
+      return MmaType::U4;
+    default:
+      return MmaType::B1;
   }
 }
 MmaAccumulator accumulator_of(Accumulator a) {
-  return a == Accumulator::F32 ? MmaAccumulator::F32 : a == Accumulator::F16 ? MmaAccumulator::F16 : MmaAccumulator::S32;
+  return a == Accumulator::F32   ? MmaAccumulator::F32
+         : a == Accumulator::F16 ? MmaAccumulator::F16
+                                 : MmaAccumulator::S32;
 }
 
 struct Case {

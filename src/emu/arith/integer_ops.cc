@@ -23,8 +23,8 @@ uint32_t saturate_s32(int64_t value) {
 
 int64_t sign_extend_24(uint32_t a) { return as_signed(a << 8) >> 8; }
 
-// PTX restricts position and length to 0..255. Beyond, 32-bit instructions use the low byte (9.7.1.19) and the 64-bit
-// sequences of sm_90 clamp (seen on an H200).
+// PTX restricts position and length to 0..255. Beyond, 32-bit instructions use the low byte
+// (9.7.1.19) and the 64-bit sequences of sm_90 clamp (seen on an H200).
 template <class Word>
 uint32_t restricted(uint32_t amount) {
   return sizeof(Word) == 4 ? amount & 0xff : amount > 0xff ? 0xff : amount;
@@ -37,7 +37,8 @@ Word extract_field(Word a, uint32_t position, uint32_t length, Sign sign) {
   length = restricted<Word>(length);
   if (length == 0) return 0;
   uint32_t last = position + length - 1 < kWidth - 1 ? position + length - 1 : kWidth - 1;
-  Word fill = sign == Sign::Signed && ((a >> last) & 1) != 0 ? static_cast<Word>(~Word{0}) : Word{0};
+  Word fill =
+      sign == Sign::Signed && ((a >> last) & 1) != 0 ? static_cast<Word>(~Word{0}) : Word{0};
   if (position >= kWidth) return fill;
   Word field = static_cast<Word>(a >> position);
   uint32_t present = kWidth - position < length ? kWidth - position : length;
@@ -52,16 +53,19 @@ Word insert_field(Word a, Word b, uint32_t position, uint32_t length) {
   position = restricted<Word>(position);
   length = restricted<Word>(length);
   if (length == 0 || position >= kWidth) return b;
-  Word mask = length >= kWidth ? static_cast<Word>(~Word{0}) : static_cast<Word>((Word{1} << length) - 1);
+  Word mask =
+      length >= kWidth ? static_cast<Word>(~Word{0}) : static_cast<Word>((Word{1} << length) - 1);
   mask = static_cast<Word>(mask << position);
-  return static_cast<Word>((b & static_cast<Word>(~mask)) | (static_cast<Word>(a << position) & mask));
+  return static_cast<Word>((b & static_cast<Word>(~mask)) |
+                           (static_cast<Word>(a << position) & mask));
 }
 
 template <class Word>
 uint32_t find_bit(FindResult result, Word a) {
   if (a == 0) return 0xffffffffu;
   uint32_t leading = static_cast<uint32_t>(std::countl_zero(a));
-  return result == FindResult::ShiftAmount ? leading : static_cast<uint32_t>(sizeof(Word) * 8 - 1) - leading;
+  return result == FindResult::ShiftAmount ? leading
+                                           : static_cast<uint32_t>(sizeof(Word) * 8 - 1) - leading;
 }
 
 int32_t extend_byte(Sign sign, uint32_t word, int index) {
@@ -88,7 +92,8 @@ uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
   return (low & 0xffff) | (high << 16);
 }
 
-// Byte selectors of prmt's named modes, lowest result byte in the lowest nibble (PTX ISA 9.7.9.7, table of modes).
+// Byte selectors of prmt's named modes, lowest result byte in the lowest nibble (PTX ISA 9.7.9.7,
+// table of modes).
 constexpr std::array<std::array<uint16_t, 4>, 6> kPermuteModes = {{
     {0x3210, 0x4321, 0x5432, 0x6543},  // f4e
     {0x5670, 0x6701, 0x7012, 0x0123},  // b4e
@@ -109,7 +114,9 @@ uint64_t mul_hi_s64(uint64_t a, uint64_t b) {
 }
 
 uint32_t mul24_lo_u32(uint32_t a, uint32_t b) { return (a & 0xffffff) * (b & 0xffffff); }
-uint32_t mul24_lo_s32(uint32_t a, uint32_t b) { return static_cast<uint32_t>(sign_extend_24(a) * sign_extend_24(b)); }
+uint32_t mul24_lo_s32(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>(sign_extend_24(a) * sign_extend_24(b));
+}
 uint32_t mul24_hi_u32(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((uint64_t{a & 0xffffff} * (b & 0xffffff)) >> 16);
 }
@@ -117,9 +124,15 @@ uint32_t mul24_hi_s32(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((sign_extend_24(a) * sign_extend_24(b)) >> 16);
 }
 
-uint32_t add_sat_s32(uint32_t a, uint32_t b) { return saturate_s32(int64_t{as_signed(a)} + as_signed(b)); }
-uint32_t sub_sat_s32(uint32_t a, uint32_t b) { return saturate_s32(int64_t{as_signed(a)} - as_signed(b)); }
-uint32_t mad_hi_sat_s32(uint32_t a, uint32_t b, uint32_t c) { return add_sat_s32(mul_hi_s32(a, b), c); }
+uint32_t add_sat_s32(uint32_t a, uint32_t b) {
+  return saturate_s32(int64_t{as_signed(a)} + as_signed(b));
+}
+uint32_t sub_sat_s32(uint32_t a, uint32_t b) {
+  return saturate_s32(int64_t{as_signed(a)} - as_signed(b));
+}
+uint32_t mad_hi_sat_s32(uint32_t a, uint32_t b, uint32_t c) {
+  return add_sat_s32(mul_hi_s32(a, b), c);
+}
 
 uint32_t div_u32(uint32_t a, uint32_t b) { return b == 0 ? ~uint32_t{0} : a / b; }
 uint32_t div_s32(uint32_t a, uint32_t b) {
@@ -145,9 +158,13 @@ uint64_t rem_s64(uint64_t a, uint64_t b) {
 }
 
 uint32_t sad_u32(uint32_t a, uint32_t b, uint32_t c) { return c + (a < b ? b - a : a - b); }
-uint32_t sad_s32(uint32_t a, uint32_t b, uint32_t c) { return c + (as_signed(a) < as_signed(b) ? b - a : a - b); }
+uint32_t sad_s32(uint32_t a, uint32_t b, uint32_t c) {
+  return c + (as_signed(a) < as_signed(b) ? b - a : a - b);
+}
 uint64_t sad_u64(uint64_t a, uint64_t b, uint64_t c) { return c + (a < b ? b - a : a - b); }
-uint64_t sad_s64(uint64_t a, uint64_t b, uint64_t c) { return c + (as_signed(a) < as_signed(b) ? b - a : a - b); }
+uint64_t sad_s64(uint64_t a, uint64_t b, uint64_t c) {
+  return c + (as_signed(a) < as_signed(b) ? b - a : a - b);
+}
 
 uint32_t shf_left(ShiftMode mode, uint32_t a, uint32_t b, uint32_t c) {
   uint32_t amount = mode == ShiftMode::Wrap ? c & 31 : (c < 32 ? c : 32);
@@ -168,7 +185,8 @@ uint32_t brev_b32(uint32_t a) {
   return (a >> 16) | (a << 16);
 }
 uint64_t brev_b64(uint64_t a) {
-  return (uint64_t{brev_b32(static_cast<uint32_t>(a))} << 32) | brev_b32(static_cast<uint32_t>(a >> 32));
+  return (uint64_t{brev_b32(static_cast<uint32_t>(a))} << 32) |
+         brev_b32(static_cast<uint32_t>(a >> 32));
 }
 
 uint32_t bfe_u32(uint32_t a, uint32_t position, uint32_t length) {
@@ -191,13 +209,18 @@ uint64_t bfi_b64(uint64_t a, uint64_t b, uint32_t position, uint32_t length) {
 }
 
 uint32_t bfind_u32(FindResult result, uint32_t a) { return find_bit(result, a); }
-uint32_t bfind_s32(FindResult result, uint32_t a) { return find_bit(result, as_signed(a) < 0 ? ~a : a); }
+uint32_t bfind_s32(FindResult result, uint32_t a) {
+  return find_bit(result, as_signed(a) < 0 ? ~a : a);
+}
 uint32_t bfind_u64(FindResult result, uint64_t a) { return find_bit(result, a); }
-uint32_t bfind_s64(FindResult result, uint64_t a) { return find_bit(result, as_signed(a) < 0 ? ~a : a); }
+uint32_t bfind_s64(FindResult result, uint64_t a) {
+  return find_bit(result, as_signed(a) < 0 ? ~a : a);
+}
 
 uint32_t fns_b32(uint32_t mask, uint32_t base, int32_t offset) {
   int32_t position = static_cast<int32_t>(base & 31);
-  if (offset == 0) return ((mask >> position) & 1) != 0 ? static_cast<uint32_t>(position) : 0xffffffffu;
+  if (offset == 0)
+    return ((mask >> position) & 1) != 0 ? static_cast<uint32_t>(position) : 0xffffffffu;
   int32_t step = offset > 0 ? 1 : -1;
   int64_t left = offset > 0 ? int64_t{offset} : -int64_t{offset};
   for (; position >= 0 && position < 32; position += step) {
@@ -228,7 +251,8 @@ uint32_t szext_s32(ShiftMode mode, uint32_t a, uint32_t b) {
 uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, uint8_t table) {
   uint32_t result = 0;
   for (uint32_t index = 0; index < 8; ++index) {
-    uint32_t selected = ((index & 4) != 0 ? a : ~a) & ((index & 2) != 0 ? b : ~b) & ((index & 1) != 0 ? c : ~c);
+    uint32_t selected =
+        ((index & 4) != 0 ? a : ~a) & ((index & 2) != 0 ? b : ~b) & ((index & 1) != 0 ? c : ~c);
     result |= ((table >> index) & 1) != 0 ? selected : 0;
   }
   return result;
@@ -236,7 +260,8 @@ uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, uint8_t table) {
 
 uint32_t prmt(PermuteMode mode, uint32_t a, uint32_t b, uint32_t c) {
   uint64_t source = (uint64_t{b} << 32) | a;
-  uint32_t selectors = mode == PermuteMode::Index ? c : kPermuteModes[static_cast<size_t>(mode) - 1][c & 3];
+  uint32_t selectors =
+      mode == PermuteMode::Index ? c : kPermuteModes[static_cast<size_t>(mode) - 1][c & 3];
   uint32_t result = 0;
   for (int i = 0; i < 4; ++i) {
     uint32_t selector = (selectors >> (4 * i)) & 0xf;
@@ -248,7 +273,8 @@ uint32_t prmt(PermuteMode mode, uint32_t a, uint32_t b, uint32_t c) {
 }
 
 uint32_t dp4a(Sign a_sign, Sign b_sign, uint32_t a, uint32_t b, uint32_t c) {
-  for (int i = 0; i < 4; ++i) c += static_cast<uint32_t>(extend_byte(a_sign, a, i) * extend_byte(b_sign, b, i));
+  for (int i = 0; i < 4; ++i)
+    c += static_cast<uint32_t>(extend_byte(a_sign, a, i) * extend_byte(b_sign, b, i));
   return c;
 }
 uint32_t dp2a_lo(Sign a_sign, Sign b_sign, uint32_t a, uint32_t b, uint32_t c) {

@@ -1,5 +1,6 @@
-// Owns the integer and bit operations of PTX that are more than one C++ operator. Pure functions on unsigned bit patterns.
-// Never knows registers, types or opcodes. Source: PTX ISA 9.7.1, 9.7.2, 9.7.8, 9.7.9.7.
+// Owns the integer and bit operations of PTX that are more than one C++ operator. Pure functions on
+// unsigned bit patterns. Never knows registers, types or opcodes. Source: PTX ISA 9.7.1, 9.7.2,
+// 9.7.8, 9.7.9.7.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,12 +10,16 @@
 namespace ptxb::emu::arith {
 
 // mul.hi; the low halves are plain unsigned multiplication.
-inline uint32_t mul_hi_u32(uint32_t a, uint32_t b) { return static_cast<uint32_t>((uint64_t{a} * b) >> 32); }
+inline uint32_t mul_hi_u32(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
+}
 inline uint32_t mul_hi_s32(uint32_t a, uint32_t b) {
   int64_t product = int64_t{static_cast<int32_t>(a)} * static_cast<int32_t>(b);
   return static_cast<uint32_t>(static_cast<uint64_t>(product) >> 32);
 }
-inline uint16_t mul_hi_u16(uint16_t a, uint16_t b) { return static_cast<uint16_t>((uint32_t{a} * b) >> 16); }
+inline uint16_t mul_hi_u16(uint16_t a, uint16_t b) {
+  return static_cast<uint16_t>((uint32_t{a} * b) >> 16);
+}
 inline uint16_t mul_hi_s16(uint16_t a, uint16_t b) {
   int32_t product = int32_t{static_cast<int16_t>(a)} * static_cast<int16_t>(b);
   return static_cast<uint16_t>(static_cast<uint32_t>(product) >> 16);
@@ -40,8 +45,8 @@ uint32_t add_sat_s32(uint32_t a, uint32_t b);
 uint32_t sub_sat_s32(uint32_t a, uint32_t b);
 uint32_t mad_hi_sat_s32(uint32_t a, uint32_t b, uint32_t c);
 
-// Division by zero gives all ones, and so does its remainder (unspecified in PTX; seen on an H200). The most negative
-// value over -1 wraps.
+// Division by zero gives all ones, and so does its remainder (unspecified in PTX; seen on an H200).
+// The most negative value over -1 wraps.
 uint32_t div_u32(uint32_t a, uint32_t b);
 uint32_t div_s32(uint32_t a, uint32_t b);
 uint64_t div_u64(uint64_t a, uint64_t b);
@@ -69,13 +74,17 @@ inline uint64_t shr_u64(uint64_t a, uint32_t amount) { return amount > 63 ? 0 : 
 inline uint64_t shr_s64(uint64_t a, uint32_t amount) {
   return static_cast<uint64_t>(static_cast<int64_t>(a) >> (amount > 63 ? 63 : amount));
 }
-inline uint16_t shl_b16(uint16_t a, uint32_t amount) { return amount > 15 ? uint16_t{0} : static_cast<uint16_t>(a << amount); }
-inline uint16_t shr_u16(uint16_t a, uint32_t amount) { return amount > 15 ? uint16_t{0} : static_cast<uint16_t>(a >> amount); }
+inline uint16_t shl_b16(uint16_t a, uint32_t amount) {
+  return amount > 15 ? uint16_t{0} : static_cast<uint16_t>(a << amount);
+}
+inline uint16_t shr_u16(uint16_t a, uint32_t amount) {
+  return amount > 15 ? uint16_t{0} : static_cast<uint16_t>(a >> amount);
+}
 inline uint16_t shr_s16(uint16_t a, uint32_t amount) {
   return static_cast<uint16_t>(static_cast<int16_t>(a) >> (amount > 15 ? 15 : amount));
 }
 enum class ShiftMode : uint8_t { Clamp, Wrap };
-uint32_t shf_left(ShiftMode mode, uint32_t a, uint32_t b, uint32_t c);   // b:a is the 64-bit source
+uint32_t shf_left(ShiftMode mode, uint32_t a, uint32_t b, uint32_t c);  // b:a is the 64-bit source
 uint32_t shf_right(ShiftMode mode, uint32_t a, uint32_t b, uint32_t c);
 
 inline uint32_t popc_b32(uint32_t a) { return static_cast<uint32_t>(std::popcount(a)); }
@@ -110,7 +119,8 @@ uint32_t dp4a(Sign a_sign, Sign b_sign, uint32_t a, uint32_t b, uint32_t c);
 uint32_t dp2a_lo(Sign a_sign, Sign b_sign, uint32_t a, uint32_t b, uint32_t c);
 uint32_t dp2a_hi(Sign a_sign, Sign b_sign, uint32_t a, uint32_t b, uint32_t c);
 
-// add.cc, addc, sub.cc, subc: carry is 0 or 1; for subtraction it is the borrow (the CC register as PTX ISA 9.7.2 has it).
+// add.cc, addc, sub.cc, subc: carry is 0 or 1; for subtraction it is the borrow (the CC register as
+// PTX ISA 9.7.2 has it).
 template <class Word>
 struct Carried {
   Word value;

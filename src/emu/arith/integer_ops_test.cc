@@ -76,8 +76,10 @@ uint32_t bmsk_definition(bool clamp, uint32_t a, uint32_t b) {
   uint32_t mask1 = ~0u << (sum & 31);
   bool position_overflow = clamp && a >= 32, width_overflow = clamp && b >= 32;
   if (position_overflow) mask0 = 0;
-  if (sum >= 32 || position_overflow || width_overflow) mask1 = 0;
-  else if (width == 0) mask1 = ~0u;
+  if (sum >= 32 || position_overflow || width_overflow)
+    mask1 = 0;
+  else if (width == 0)
+    mask1 = ~0u;
   return mask0 & ~mask1;
 }
 
@@ -103,7 +105,8 @@ TEST(IntegerOps, LogicAndPermute) {
     for (uint32_t table = 0; table < 256; ++table) {
       uint32_t expected = 0;
       for (uint32_t k = 0; k < 32; ++k) {
-        uint32_t index = (uint32_t{bit(a, k)} << 2) | (uint32_t{bit(b, k)} << 1) | uint32_t{bit(c, k)};
+        uint32_t index =
+            (uint32_t{bit(a, k)} << 2) | (uint32_t{bit(b, k)} << 1) | uint32_t{bit(c, k)};
         expected |= uint32_t{bit(table, index)} << k;
       }
       ASSERT_EQ(lop3(a, b, c, static_cast<uint8_t>(table)), expected);
@@ -153,7 +156,7 @@ TEST(IntegerOps, WideProductsAndSaturation) {
   EXPECT_EQ(div_u32(5, 0), 0xffffffffu);
   EXPECT_EQ(rem_s32(5, 0), 0xffffffffu);
   EXPECT_EQ(rem_u64(5, 0), ~0ull);
-  EXPECT_EQ(bfe_u32(0x80, 0x107, 1), 1u);          // the low byte of the position counts
+  EXPECT_EQ(bfe_u32(0x80, 0x107, 1), 1u);           // the low byte of the position counts
   EXPECT_EQ(bfe_s64(1ull << 63, 0x100, 1), ~0ull);  // clamped beyond the word
   EXPECT_EQ(abs_s32(0x80000000), 0x80000000u);
 }
@@ -164,12 +167,14 @@ TEST(IntegerOps, CarriesChainAcrossWords) {
     uint64_t a = random.next(), b = random.next();
     if (i % 4 == 0) a |= 0xffffffff;
     auto low = add_carry<uint32_t>(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0);
-    auto high = add_carry<uint32_t>(static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b >> 32), low.carry);
+    auto high = add_carry<uint32_t>(static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b >> 32),
+                                    low.carry);
     ASSERT_EQ((uint64_t{high.value} << 32) | low.value, a + b);
     ASSERT_EQ(high.carry, a + b < a ? 1u : 0u);
-    auto low_difference = sub_borrow<uint32_t>(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0);
-    auto high_difference =
-        sub_borrow<uint32_t>(static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b >> 32), low_difference.carry);
+    auto low_difference =
+        sub_borrow<uint32_t>(static_cast<uint32_t>(a), static_cast<uint32_t>(b), 0);
+    auto high_difference = sub_borrow<uint32_t>(
+        static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b >> 32), low_difference.carry);
     ASSERT_EQ((uint64_t{high_difference.value} << 32) | low_difference.value, a - b);
     ASSERT_EQ(high_difference.carry, a < b ? 1u : 0u);
   }
@@ -177,9 +182,12 @@ TEST(IntegerOps, CarriesChainAcrossWords) {
 
 TEST(IntegerOps, PackedDotProductsAndHalves) {
   EXPECT_EQ(dp4a(Sign::Signed, Sign::Signed, 0xff020380, 0x01ff0280, 5), 16384u + 6 - 2 - 1 + 5);
-  EXPECT_EQ(dp4a(Sign::Unsigned, Sign::Signed, 0x000000ff, 0x000000ff, 0), static_cast<uint32_t>(-255));
-  EXPECT_EQ(dp2a_lo(Sign::Signed, Sign::Unsigned, 0xffff0002, 0x0403ff01, 0), static_cast<uint32_t>(2 - 255));
-  EXPECT_EQ(dp2a_hi(Sign::Signed, Sign::Unsigned, 0xffff0002, 0x0403ff01, 0), static_cast<uint32_t>(6 - 4));
+  EXPECT_EQ(dp4a(Sign::Unsigned, Sign::Signed, 0x000000ff, 0x000000ff, 0),
+            static_cast<uint32_t>(-255));
+  EXPECT_EQ(dp2a_lo(Sign::Signed, Sign::Unsigned, 0xffff0002, 0x0403ff01, 0),
+            static_cast<uint32_t>(2 - 255));
+  EXPECT_EQ(dp2a_hi(Sign::Signed, Sign::Unsigned, 0xffff0002, 0x0403ff01, 0),
+            static_cast<uint32_t>(6 - 4));
   EXPECT_EQ(add_u16x2(0x0001ffff, 0x00010001), 0x00020000u);
   EXPECT_EQ(sub_u16x2(0x00010000, 0x00010001), 0x0000ffffu);
   EXPECT_EQ(min_s16x2(0xffff0001, 0x0001ffff), 0xffffffffu);

@@ -1,5 +1,5 @@
-// Owns the choice of a lane function: AVX2 where one exists and the CPU has it, else a loop over the scalar function.
-// Never masks lanes.
+// Owns the choice of a lane function: AVX2 where one exists and the CPU has it, else a loop over
+// the scalar function. Never masks lanes.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/lanes.h"
 
@@ -12,13 +12,18 @@
 #include "emu/arith/convert.h"
 #include "emu/arith/lanes_avx2.h"
 #include "emu/arith/simd.h"
+#if PTXB_ARITH_AVX2
+#include <cpuid.h>
+#endif
 
 namespace ptxb::emu::arith {
 namespace {
 
 bool cpu_has_avx2() {
 #if PTXB_ARITH_AVX2
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1u << 29)) != 0;
+  return has_f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
   return false;
 #endif
@@ -40,10 +45,14 @@ int float_code(FloatControl control) {
 
 constexpr int kHalfCodes = 16;
 constexpr FloatControl half_control(int code) {
-  return {.ftz = (code & 1) != 0, .sat = (code & 2) != 0, .relu = (code & 4) != 0, .oob = (code & 8) != 0};
+  return {.ftz = (code & 1) != 0,
+          .sat = (code & 2) != 0,
+          .relu = (code & 4) != 0,
+          .oob = (code & 8) != 0};
 }
 int half_code(FloatControl control) {
-  return (control.ftz ? 1 : 0) | (control.sat ? 2 : 0) | (control.relu ? 4 : 0) | (control.oob ? 8 : 0);
+  return (control.ftz ? 1 : 0) | (control.sat ? 2 : 0) | (control.relu ? 4 : 0) |
+         (control.oob ? 8 : 0);
 }
 
 constexpr int kMinMaxCodes = 8;
@@ -82,7 +91,8 @@ template <int code>  // FloatCompare * 2 + ftz
 uint32_t compare_lanes(const uint32_t* a, const uint32_t* b) {
   uint32_t mask = 0;
   for (int i = 0; i < kLanes; ++i) {
-    bool result = compare_f32(static_cast<FloatCompare>(code / 2), a[i], b[i], {.ftz = code % 2 != 0});
+    bool result =
+        compare_f32(static_cast<FloatCompare>(code / 2), a[i], b[i], {.ftz = code % 2 != 0});
     mask |= uint32_t{result} << i;
   }
   return mask;
@@ -93,16 +103,20 @@ void approx_unary(uint32_t* d, const uint32_t* a) {
 }
 
 template <auto scalar, int... code>
-constexpr std::array<LaneBinary, sizeof...(code)> float_binaries(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneBinary, sizeof...(code)> float_binaries(
+    std::integer_sequence<int, code...>) {
   return {float_binary<scalar, code>...};
 }
 template <auto scalar>
 LaneBinary portable_binary(FloatControl control) {
-  static constexpr auto kTable = float_binaries<scalar>(std::make_integer_sequence<int, kFloatCodes>());
-  return control.round == Round::NearestAway ? nullptr : kTable[static_cast<size_t>(float_code(control))];
+  static constexpr auto kTable =
+      float_binaries<scalar>(std::make_integer_sequence<int, kFloatCodes>());
+  return control.round == Round::NearestAway ? nullptr
+                                             : kTable[static_cast<size_t>(float_code(control))];
 }
 template <auto scalar, int... code>
-constexpr std::array<LaneTernary, sizeof...(code)> float_ternaries(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneTernary, sizeof...(code)> float_ternaries(
+    std::integer_sequence<int, code...>) {
   return {float_ternary<scalar, code>...};
 }
 template <auto scalar, int... code>
@@ -115,23 +129,28 @@ LaneBinary portable_min_max(MinMaxControl control) {
   return kTable[static_cast<size_t>(min_max_code(control))];
 }
 template <auto scalar, Half format, int... code>
-constexpr std::array<LaneBinary, sizeof...(code)> half_binaries(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneBinary, sizeof...(code)> half_binaries(
+    std::integer_sequence<int, code...>) {
   return {half_binary<scalar, format, code>...};
 }
 template <auto scalar>
 LaneBinary portable_half_binary(Half format, FloatControl control) {
-  static constexpr auto kF16 = half_binaries<scalar, Half::F16>(std::make_integer_sequence<int, 4>());
-  static constexpr auto kBF16 = half_binaries<scalar, Half::BF16>(std::make_integer_sequence<int, 4>());
+  static constexpr auto kF16 =
+      half_binaries<scalar, Half::F16>(std::make_integer_sequence<int, 4>());
+  static constexpr auto kBF16 =
+      half_binaries<scalar, Half::BF16>(std::make_integer_sequence<int, 4>());
   size_t code = static_cast<size_t>(half_code(control));
   if (code >= kF16.size()) return nullptr;
   return format == Half::F16 ? kF16[code] : kBF16[code];
 }
 template <auto scalar, Half format, int... code>
-constexpr std::array<LaneTernary, sizeof...(code)> half_ternaries(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneTernary, sizeof...(code)> half_ternaries(
+    std::integer_sequence<int, code...>) {
   return {half_ternary<scalar, format, code>...};
 }
 template <auto scalar, Half format, int... code>
-constexpr std::array<LaneBinary, sizeof...(code)> half_min_maxes(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneBinary, sizeof...(code)> half_min_maxes(
+    std::integer_sequence<int, code...>) {
   return {half_min_max<scalar, format, code>...};
 }
 template <auto scalar>
@@ -143,7 +162,8 @@ LaneBinary portable_half_min_max(Half format, MinMaxControl control) {
   return format == Half::F16 ? kF16[code] : kBF16[code];
 }
 template <int... code>
-constexpr std::array<LaneCompare, sizeof...(code)> comparisons(std::integer_sequence<int, code...>) {
+constexpr std::array<LaneCompare, sizeof...(code)> comparisons(
+    std::integer_sequence<int, code...>) {
   return {compare_lanes<code>...};
 }
 template <auto scalar>
@@ -177,12 +197,19 @@ void select_lane_path(LanePath path) {
   path_state().store(path == LanePath::Native && cpu_has_avx2(), std::memory_order_relaxed);
 }
 
-LaneBinary lane_add_f32(FloatControl control) { return choose(avx2_add_f32(control), portable_binary<add_f32>(control)); }
-LaneBinary lane_sub_f32(FloatControl control) { return choose(avx2_sub_f32(control), portable_binary<sub_f32>(control)); }
-LaneBinary lane_mul_f32(FloatControl control) { return choose(avx2_mul_f32(control), portable_binary<mul_f32>(control)); }
+LaneBinary lane_add_f32(FloatControl control) {
+  return choose(avx2_add_f32(control), portable_binary<add_f32>(control));
+}
+LaneBinary lane_sub_f32(FloatControl control) {
+  return choose(avx2_sub_f32(control), portable_binary<sub_f32>(control));
+}
+LaneBinary lane_mul_f32(FloatControl control) {
+  return choose(avx2_mul_f32(control), portable_binary<mul_f32>(control));
+}
 
 LaneTernary lane_fma_f32(FloatControl control) {
-  static constexpr auto kTable = float_ternaries<fma_f32>(std::make_integer_sequence<int, kFloatCodes>());
+  static constexpr auto kTable =
+      float_ternaries<fma_f32>(std::make_integer_sequence<int, kFloatCodes>());
   if (control.round == Round::NearestAway) return nullptr;
   return choose(avx2_fma_f32(control), kTable[static_cast<size_t>(float_code(control))]);
 }
@@ -196,13 +223,16 @@ LaneBinary lane_max_f32(MinMaxControl control) {
 
 LaneCompare lane_compare_f32(FloatCompare code, FloatControl control) {
   static constexpr auto kTable = comparisons(std::make_integer_sequence<int, 28>());
-  return choose(avx2_compare_f32(code, control), kTable[static_cast<size_t>(code) * 2 + (control.ftz ? 1 : 0)]);
+  return choose(avx2_compare_f32(code, control),
+                kTable[static_cast<size_t>(code) * 2 + (control.ftz ? 1 : 0)]);
 }
 
 LaneUnary lane_ex2_approx_f32(FloatControl control) {
   return choose(avx2_ex2_approx_f32(control), portable_approx<ex2_approx_f32>(control));
 }
-LaneUnary lane_lg2_approx_f32(FloatControl control) { return portable_approx<lg2_approx_f32>(control); }
+LaneUnary lane_lg2_approx_f32(FloatControl control) {
+  return portable_approx<lg2_approx_f32>(control);
+}
 LaneUnary lane_rcp_approx_f32(FloatControl control) {
   return choose(avx2_rcp_approx_f32(control), portable_approx<rcp_approx_f32>(control));
 }
@@ -233,22 +263,30 @@ LaneBinary lane_max_half2(Half format, MinMaxControl control) {
 }
 
 LaneBinary lane_pack_half2(Half format) {
-  return choose(avx2_pack_half2(format), format == Half::F16 ? pack_lanes<Half::F16> : pack_lanes<Half::BF16>);
+  return choose(avx2_pack_half2(format),
+                format == Half::F16 ? pack_lanes<Half::F16> : pack_lanes<Half::BF16>);
 }
 LaneUnary lane_half_from_f32(Half format) {
-  return choose(avx2_half_from_f32(format), format == Half::F16 ? narrow_lanes<Half::F16> : narrow_lanes<Half::BF16>);
+  return choose(avx2_half_from_f32(format),
+                format == Half::F16 ? narrow_lanes<Half::F16> : narrow_lanes<Half::BF16>);
 }
 LaneUnary lane_half_to_f32(Half format) {
-  return choose(avx2_half_to_f32(format), format == Half::F16 ? widen_lanes<Half::F16> : widen_lanes<Half::BF16>);
+  return choose(avx2_half_to_f32(format),
+                format == Half::F16 ? widen_lanes<Half::F16> : widen_lanes<Half::BF16>);
 }
 
-void lane_lop3(uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t* c, uint8_t table) {
+void lane_lop3(uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t* c,
+               uint8_t table) {
   uint32_t minterm[8];
-  for (uint32_t index = 0; index < 8; ++index) minterm[index] = ((table >> index) & 1) != 0 ? ~uint32_t{0} : 0;
-  for (int i = 0; i < kLanes; ++i) {  // multiplexers: c selects within pairs, b between pairs, a between fours
+  for (uint32_t index = 0; index < 8; ++index)
+    minterm[index] = ((table >> index) & 1) != 0 ? ~uint32_t{0} : 0;
+  for (int i = 0; i < kLanes;
+       ++i) {  // multiplexers: c selects within pairs, b between pairs, a between fours
     uint32_t x = a[i], y = b[i], z = c[i];
-    uint32_t low = (((minterm[0] & ~z) | (minterm[1] & z)) & ~y) | (((minterm[2] & ~z) | (minterm[3] & z)) & y);
-    uint32_t high = (((minterm[4] & ~z) | (minterm[5] & z)) & ~y) | (((minterm[6] & ~z) | (minterm[7] & z)) & y);
+    uint32_t low = (((minterm[0] & ~z) | (minterm[1] & z)) & ~y) |
+                   (((minterm[2] & ~z) | (minterm[3] & z)) & y);
+    uint32_t high = (((minterm[4] & ~z) | (minterm[5] & z)) & ~y) |
+                    (((minterm[6] & ~z) | (minterm[7] & z)) & y);
     d[i] = (low & ~x) | (high & x);
   }
 }

@@ -48,13 +48,15 @@ struct Mul {
 
 template <class Op, bool ftz, bool sat>
 PTXB_TARGET void binary(uint32_t* d, const uint32_t* a, const uint32_t* b) {
-  for (int i = 0; i < kLanes; i += 8) finish<ftz, sat>(d + i, Op::of(operand<ftz>(a + i), operand<ftz>(b + i)));
+  for (int i = 0; i < kLanes; i += 8)
+    finish<ftz, sat>(d + i, Op::of(operand<ftz>(a + i), operand<ftz>(b + i)));
 }
 
 template <bool ftz, bool sat>
 PTXB_TARGET void fma(uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t* c) {
   for (int i = 0; i < kLanes; i += 8) {
-    finish<ftz, sat>(d + i, _mm256_fmadd_ps(operand<ftz>(a + i), operand<ftz>(b + i), operand<ftz>(c + i)));
+    finish<ftz, sat>(
+        d + i, _mm256_fmadd_ps(operand<ftz>(a + i), operand<ftz>(b + i), operand<ftz>(c + i)));
   }
 }
 
@@ -76,7 +78,8 @@ PTXB_TARGET void extreme(uint32_t* d, const uint32_t* a, const uint32_t* b) {
     __m256 x = operand<ftz>(a + i);
     __m256 y = operand<ftz>(b + i);
     __m256i x_greater = _mm256_cmpgt_epi32(ordered(as_bits(x)), ordered(as_bits(y)));
-    __m256 r = least ? _mm256_blendv_ps(x, y, as_float(x_greater)) : _mm256_blendv_ps(y, x, as_float(x_greater));
+    __m256 r = least ? _mm256_blendv_ps(x, y, as_float(x_greater))
+                     : _mm256_blendv_ps(y, x, as_float(x_greater));
     __m256 x_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
     __m256 y_nan = _mm256_cmp_ps(y, y, _CMP_UNORD_Q);
     r = _mm256_blendv_ps(r, y, x_nan);
@@ -95,15 +98,16 @@ LaneBinary pick_extreme(MinMaxControl control) {
 }
 
 // The AVX predicate of each FloatCompare.
-constexpr std::array<int, 14> kPredicates = {_CMP_EQ_OQ,  _CMP_NEQ_OQ, _CMP_LT_OQ,  _CMP_LE_OQ,  _CMP_GT_OQ,
-                                             _CMP_GE_OQ,  _CMP_EQ_UQ,  _CMP_NEQ_UQ, _CMP_NGE_UQ, _CMP_NGT_UQ,
-                                             _CMP_NLE_UQ, _CMP_NLT_UQ, _CMP_ORD_Q,  _CMP_UNORD_Q};
+constexpr std::array<int, 14> kPredicates = {
+    _CMP_EQ_OQ,  _CMP_NEQ_OQ, _CMP_LT_OQ,  _CMP_LE_OQ,  _CMP_GT_OQ,  _CMP_GE_OQ, _CMP_EQ_UQ,
+    _CMP_NEQ_UQ, _CMP_NGE_UQ, _CMP_NGT_UQ, _CMP_NLE_UQ, _CMP_NLT_UQ, _CMP_ORD_Q, _CMP_UNORD_Q};
 
 template <size_t code>  // FloatCompare * 2 + ftz
 PTXB_TARGET uint32_t compare(const uint32_t* a, const uint32_t* b) {
   uint32_t mask = 0;
   for (int i = 0; i < kLanes; i += 8) {
-    __m256 hit = _mm256_cmp_ps(operand<code % 2 != 0>(a + i), operand<code % 2 != 0>(b + i), kPredicates[code / 2]);
+    __m256 hit = _mm256_cmp_ps(operand<code % 2 != 0>(a + i), operand<code % 2 != 0>(b + i),
+                               kPredicates[code / 2]);
     mask |= static_cast<uint32_t>(_mm256_movemask_ps(hit)) << i;
   }
   return mask;
@@ -121,14 +125,16 @@ template <bool ftz>
 PTXB_TARGET void ex2(uint32_t* d, const uint32_t* a) {
   for (int i = 0; i < kLanes; i += 8) {
     __m256 x = as_float(load_lanes(a + i));
-    __m256 clamped = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(kEx2Lowest)), _mm256_set1_ps(kEx2Highest));
+    __m256 clamped =
+        _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(kEx2Lowest)), _mm256_set1_ps(kEx2Highest));
     __m256 whole = _mm256_round_ps(clamped, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 rest = _mm256_sub_ps(clamped, whole);
     __m256 r = _mm256_set1_ps(kEx2Coefficients[6]);
     for (int c = 5; c >= 0; --c) r = _mm256_fmadd_ps(r, rest, _mm256_set1_ps(kEx2Coefficients[c]));
     __m256i exponent = _mm256_cvtps_epi32(whole);
     __m256i half = _mm256_srai_epi32(exponent, 1);
-    r = _mm256_mul_ps(_mm256_mul_ps(r, power_of_two(half)), power_of_two(_mm256_sub_epi32(exponent, half)));
+    r = _mm256_mul_ps(_mm256_mul_ps(r, power_of_two(half)),
+                      power_of_two(_mm256_sub_epi32(exponent, half)));
     __m256i bits = ftz ? flush_subnormals(as_bits(r)) : as_bits(r);
     __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
     store_lanes(d + i, as_bits(_mm256_blendv_ps(as_float(bits), as_float(word(kNanF32)), nan)));
@@ -151,7 +157,8 @@ PTXB_TARGET void pack_bf16(uint32_t* d, const uint32_t* a, const uint32_t* b) {
 }
 
 PTXB_STEP __m128i narrow_f16(const uint32_t* p) {
-  return _mm256_cvtps_ph(canonical(as_float(load_lanes(p))), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm256_cvtps_ph(canonical(as_float(load_lanes(p))),
+                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 PTXB_TARGET void pack_f16(uint32_t* d, const uint32_t* a, const uint32_t* b) {
@@ -200,8 +207,12 @@ LaneCompare avx2_compare_f32(FloatCompare code, FloatControl control) {
 LaneUnary avx2_ex2_approx_f32(FloatControl control) { return control.ftz ? ex2<kFtz> : ex2<kKeep>; }
 LaneUnary avx2_rcp_approx_f32(FloatControl control) { return control.ftz ? rcp<kFtz> : rcp<kKeep>; }
 LaneBinary avx2_pack_half2(Half format) { return format == Half::F16 ? pack_f16 : pack_bf16; }
-LaneUnary avx2_half_from_f32(Half format) { return format == Half::F16 ? narrow_f16_lanes : narrow_bf16_lanes; }
-LaneUnary avx2_half_to_f32(Half format) { return format == Half::F16 ? widen_f16_lanes : widen_bf16_lanes; }
+LaneUnary avx2_half_from_f32(Half format) {
+  return format == Half::F16 ? narrow_f16_lanes : narrow_bf16_lanes;
+}
+LaneUnary avx2_half_to_f32(Half format) {
+  return format == Half::F16 ? widen_f16_lanes : widen_bf16_lanes;
+}
 
 #else
 

@@ -1,5 +1,5 @@
-// Owns the table of mma.sync forms and the portable kernels: unpack to a tile, compute, write the fragments.
-// Never uses vector instructions; mma_avx2.cc has the fast versions with the same bits.
+// Owns the table of mma.sync forms and the portable kernels: unpack to a tile, compute, write the
+// fragments. Never uses vector instructions; mma_avx2.cc has the fast versions with the same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/mma.h"
 
@@ -17,8 +17,6 @@
 
 namespace ptxb::emu::arith {
 namespace {
-
-constexpr int kMostK = 256;
 
 // Register r of A holds row half r % halves and k block r / halves; B has one register a k block.
 template <int halves, int registers>
@@ -67,14 +65,18 @@ uint32_t dot_fast(int count, const float* a, const float* b, float sum) {
 
 template <Numerics numerics, MmaType a_type, MmaType b_type>
 uint32_t dot_f32(int count, const float* a, const float* b, uint32_t c) {
-  if constexpr (numerics == Numerics::Fast) return dot_fast(count, a, b, std::bit_cast<float>(c));
-  else return exact_dot_f32({.a = a_type, .b = b_type}, count, a, b, 1, c);
+  if constexpr (numerics == Numerics::Fast)
+    return dot_fast(count, a, b, std::bit_cast<float>(c));
+  else
+    return exact_dot_f32({.a = a_type, .b = b_type}, count, a, b, 1, c);
 }
 
 template <Numerics numerics, MmaType a_type, MmaType b_type>
 uint16_t dot_f16(int count, const float* a, const float* b, uint16_t c) {
-  if constexpr (numerics == Numerics::Fast) return half_from_f32(Half::F16, dot_fast(count, a, b, f16_value(c)));
-  else return exact_dot_f16({.a = a_type, .b = b_type}, count, a, b, 1, c);
+  if constexpr (numerics == Numerics::Fast)
+    return half_from_f32(Half::F16, dot_fast(count, a, b, f16_value(c)));
+  else
+    return exact_dot_f16({.a = a_type, .b = b_type}, count, a, b, 1, c);
 }
 
 template <class S, MmaType a_type, MmaType b_type, MmaAccumulator accumulator, Numerics numerics>
@@ -92,12 +94,14 @@ void float_mma(const MmaOperands& o) {
       if constexpr (accumulator == MmaAccumulator::F32) {
         for (int parity = 0; parity < 2; ++parity) {
           uint32_t c = o.c[2 * half + parity][lane];
-          result[2 * half + parity][lane] = dot_f32<numerics, a_type, b_type>(kK, row, column + parity * kK, c);
+          result[2 * half + parity][lane] =
+              dot_f32<numerics, a_type, b_type>(kK, row, column + parity * kK, c);
         }
       } else {
         uint32_t c = o.c[half][lane];
         uint16_t low = dot_f16<numerics, a_type, b_type>(kK, row, column, static_cast<uint16_t>(c));
-        uint16_t high = dot_f16<numerics, a_type, b_type>(kK, row, column + kK, static_cast<uint16_t>(c >> 16));
+        uint16_t high =
+            dot_f16<numerics, a_type, b_type>(kK, row, column + kK, static_cast<uint16_t>(c >> 16));
         result[half][lane] = uint32_t{low} | (uint32_t{high} << 16);
       }
     }
@@ -122,7 +126,8 @@ uint32_t finish_s32(int64_t sum) {
 template <MmaType a_type, MmaType b_type>
 int32_t register_dot(uint32_t a, uint32_t b) {
   int32_t sum = 0;
-  for (int e = 0; e < kElements<a_type>; ++e) sum += element_integer(a_type, a, e) * element_integer(b_type, b, e);
+  for (int e = 0; e < kElements<a_type>; ++e)
+    sum += element_integer(a_type, a, e) * element_integer(b_type, b, e);
   return sum;
 }
 
@@ -190,9 +195,9 @@ void f64_mma(const MmaOperands64& o) {
   }
 }
 
-using OneRegister = Shape<1, 1>;     // m8, one k block
-using TwoRegisters = Shape<2, 2>;    // m16, one k block
-using FourRegisters = Shape<2, 4>;   // m16, two k blocks
+using OneRegister = Shape<1, 1>;    // m8, one k block
+using TwoRegisters = Shape<2, 2>;   // m16, one k block
+using FourRegisters = Shape<2, 4>;  // m16, two k blocks
 
 template <class S, MmaType a, MmaType b, MmaAccumulator accumulator>
 MmaFunction pick_numerics(Numerics numerics) {
@@ -215,52 +220,70 @@ MmaFunction pick_float(const MmaForm& form, int registers, Numerics numerics) {
 }
 MmaFunction portable_float(const MmaForm& form, int registers, Numerics numerics) {
   switch (form.a) {
-    case MmaType::F16: return pick_float<MmaType::F16, MmaType::F16>(form, registers, numerics);
-    case MmaType::BF16: return pick_float<MmaType::BF16, MmaType::BF16>(form, registers, numerics);
-    case MmaType::TF32: return pick_float<MmaType::TF32, MmaType::TF32>(form, registers, numerics);
+    case MmaType::F16:
+      return pick_float<MmaType::F16, MmaType::F16>(form, registers, numerics);
+    case MmaType::BF16:
+      return pick_float<MmaType::BF16, MmaType::BF16>(form, registers, numerics);
+    case MmaType::TF32:
+      return pick_float<MmaType::TF32, MmaType::TF32>(form, registers, numerics);
     case MmaType::E4M3:
-      return form.b == MmaType::E4M3 ? pick_float<MmaType::E4M3, MmaType::E4M3>(form, registers, numerics)
-                                     : pick_float<MmaType::E4M3, MmaType::E5M2>(form, registers, numerics);
+      return form.b == MmaType::E4M3
+                 ? pick_float<MmaType::E4M3, MmaType::E4M3>(form, registers, numerics)
+                 : pick_float<MmaType::E4M3, MmaType::E5M2>(form, registers, numerics);
     case MmaType::E5M2:
-      return form.b == MmaType::E4M3 ? pick_float<MmaType::E5M2, MmaType::E4M3>(form, registers, numerics)
-                                     : pick_float<MmaType::E5M2, MmaType::E5M2>(form, registers, numerics);
-    default: return nullptr;
+      return form.b == MmaType::E4M3
+                 ? pick_float<MmaType::E5M2, MmaType::E4M3>(form, registers, numerics)
+                 : pick_float<MmaType::E5M2, MmaType::E5M2>(form, registers, numerics);
+    default:
+      return nullptr;
   }
 }
 
 template <MmaType a, MmaType b>
 MmaFunction pick_integer(int registers, bool clamp) {
   if (registers == 1) {
-    return clamp ? integer_mma<OneRegister, a, b, Saturation::Clamp> : integer_mma<OneRegister, a, b, Saturation::Wrap>;
+    return clamp ? integer_mma<OneRegister, a, b, Saturation::Clamp>
+                 : integer_mma<OneRegister, a, b, Saturation::Wrap>;
   }
   if (registers == 2) {
-    return clamp ? integer_mma<TwoRegisters, a, b, Saturation::Clamp> : integer_mma<TwoRegisters, a, b, Saturation::Wrap>;
+    return clamp ? integer_mma<TwoRegisters, a, b, Saturation::Clamp>
+                 : integer_mma<TwoRegisters, a, b, Saturation::Wrap>;
   }
-  return clamp ? integer_mma<FourRegisters, a, b, Saturation::Clamp> : integer_mma<FourRegisters, a, b, Saturation::Wrap>;
+  return clamp ? integer_mma<FourRegisters, a, b, Saturation::Clamp>
+               : integer_mma<FourRegisters, a, b, Saturation::Wrap>;
 }
 template <MmaType signed_type, MmaType unsigned_type>
 MmaFunction pick_signs(const MmaForm& form, int registers) {
   if (form.a == signed_type) {
-    return form.b == signed_type ? pick_integer<signed_type, signed_type>(registers, form.satfinite)
-                                 : pick_integer<signed_type, unsigned_type>(registers, form.satfinite);
+    return form.b == signed_type
+               ? pick_integer<signed_type, signed_type>(registers, form.satfinite)
+               : pick_integer<signed_type, unsigned_type>(registers, form.satfinite);
   }
-  return form.b == signed_type ? pick_integer<unsigned_type, signed_type>(registers, form.satfinite)
-                               : pick_integer<unsigned_type, unsigned_type>(registers, form.satfinite);
+  return form.b == signed_type
+             ? pick_integer<unsigned_type, signed_type>(registers, form.satfinite)
+             : pick_integer<unsigned_type, unsigned_type>(registers, form.satfinite);
 }
 
 template <MmaBitOp op>
 MmaFunction pick_bits(int registers) {
-  return registers == 1 ? bit_mma<OneRegister, op> : registers == 2 ? bit_mma<TwoRegisters, op> : bit_mma<FourRegisters, op>;
+  return registers == 1   ? bit_mma<OneRegister, op>
+         : registers == 2 ? bit_mma<TwoRegisters, op>
+                          : bit_mma<FourRegisters, op>;
 }
 
 enum class Family : uint8_t { None, Float, Integer, Bits, F64 };
 
-bool same_accumulators(const MmaForm& form, MmaAccumulator type) { return form.c == type && form.d == type; }
+bool same_accumulators(const MmaForm& form, MmaAccumulator type) {
+  return form.c == type && form.d == type;
+}
 
 Family float_family(const MmaForm& form) {
-  bool half_result = same_accumulators(form, MmaAccumulator::F16) && form.a != MmaType::BF16 && form.a != MmaType::TF32;
+  bool half_result = same_accumulators(form, MmaAccumulator::F16) && form.a != MmaType::BF16 &&
+                     form.a != MmaType::TF32;
   bool accumulators = same_accumulators(form, MmaAccumulator::F32) || half_result;
-  return accumulators && form.m == 16 && !form.satfinite && form.bit_op == MmaBitOp::None ? Family::Float : Family::None;
+  return accumulators && form.m == 16 && !form.satfinite && form.bit_op == MmaBitOp::None
+             ? Family::Float
+             : Family::None;
 }
 
 Family family_of(const MmaForm& form) {
@@ -269,22 +292,29 @@ Family family_of(const MmaForm& form) {
     return types && same_accumulators(form, MmaAccumulator::S32) && form.bit_op == MmaBitOp::None;
   };
   switch (form.a) {
-    case MmaType::F16: case MmaType::BF16: case MmaType::TF32:
+    case MmaType::F16:
+    case MmaType::BF16:
+    case MmaType::TF32:
       return form.b == form.a ? float_family(form) : Family::None;
-    case MmaType::E4M3: case MmaType::E5M2:
+    case MmaType::E4M3:
+    case MmaType::E5M2:
       return form.b == MmaType::E4M3 || form.b == MmaType::E5M2 ? float_family(form) : Family::None;
-    case MmaType::S8: case MmaType::U8:
+    case MmaType::S8:
+    case MmaType::U8:
       return integer(MmaType::S8, MmaType::U8) ? Family::Integer : Family::None;
-    case MmaType::S4: case MmaType::U4:
+    case MmaType::S4:
+    case MmaType::U4:
       return integer(MmaType::S4, MmaType::U4) ? Family::Integer : Family::None;
     case MmaType::B1:
-      return form.b == MmaType::B1 && same_accumulators(form, MmaAccumulator::S32) && !form.satfinite &&
-                     form.bit_op != MmaBitOp::None
+      return form.b == MmaType::B1 && same_accumulators(form, MmaAccumulator::S32) &&
+                     !form.satfinite && form.bit_op != MmaBitOp::None
                  ? Family::Bits
                  : Family::None;
     case MmaType::F64:
-      return form.b == MmaType::F64 && same_accumulators(form, MmaAccumulator::F64) && !form.satfinite ? Family::F64
-                                                                                                   : Family::None;
+      return form.b == MmaType::F64 && same_accumulators(form, MmaAccumulator::F64) &&
+                     !form.satfinite
+                 ? Family::F64
+                 : Family::None;
   }
   return Family::None;
 }
@@ -293,12 +323,18 @@ Family family_of(const MmaForm& form) {
 
 float element_value(MmaType type, uint32_t register_bits, int index) {
   switch (type) {
-    case MmaType::F16: return f16_to_float(static_cast<uint16_t>(register_bits >> (16 * index)));
-    case MmaType::BF16: return bf16_to_float(static_cast<uint16_t>(register_bits >> (16 * index)));
-    case MmaType::TF32: return bits_to_float(register_bits & 0xffffe000u);
-    case MmaType::E4M3: return e4m3_to_float(static_cast<uint8_t>(register_bits >> (8 * index)));
-    case MmaType::E5M2: return e5m2_to_float(static_cast<uint8_t>(register_bits >> (8 * index)));
-    default: return 0;
+    case MmaType::F16:
+      return f16_to_float(static_cast<uint16_t>(register_bits >> (16 * index)));
+    case MmaType::BF16:
+      return bf16_to_float(static_cast<uint16_t>(register_bits >> (16 * index)));
+    case MmaType::TF32:
+      return bits_to_float(register_bits & 0xffffe000u);
+    case MmaType::E4M3:
+      return e4m3_to_float(static_cast<uint8_t>(register_bits >> (8 * index)));
+    case MmaType::E5M2:
+      return e5m2_to_float(static_cast<uint8_t>(register_bits >> (8 * index)));
+    default:
+      return 0;
   }
 }
 
@@ -306,7 +342,8 @@ int32_t element_integer(MmaType type, uint32_t register_bits, int index) {
   int bits = element_info(type).bits;
   uint32_t top = register_bits << (32 - bits * (index + 1));
   bool is_signed = type == MmaType::S8 || type == MmaType::S4;
-  return is_signed ? static_cast<int32_t>(top) >> (32 - bits) : static_cast<int32_t>(top >> (32 - bits));
+  return is_signed ? static_cast<int32_t>(top) >> (32 - bits)
+                   : static_cast<int32_t>(top >> (32 - bits));
 }
 
 MmaRegisters mma_registers(const MmaForm& form) {
@@ -337,13 +374,15 @@ MmaFunction mma_function(const MmaForm& form, Numerics numerics) {
     case Family::Integer: {
       MmaFunction vector = native_path() ? avx2_integer_mma(form) : nullptr;
       if (vector != nullptr) return vector;
-      return element_info(form.a).bits == 8 ? pick_signs<MmaType::S8, MmaType::U8>(form, registers.a)
-                                            : pick_signs<MmaType::S4, MmaType::U4>(form, registers.a);
+      return element_info(form.a).bits == 8
+                 ? pick_signs<MmaType::S8, MmaType::U8>(form, registers.a)
+                 : pick_signs<MmaType::S4, MmaType::U4>(form, registers.a);
     }
     case Family::Bits:
       return form.bit_op == MmaBitOp::XorPopc ? pick_bits<MmaBitOp::XorPopc>(registers.a)
                                               : pick_bits<MmaBitOp::AndPopc>(registers.a);
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -351,10 +390,14 @@ MmaFunction64 mma_function_f64(const MmaForm& form) {
   MmaRegisters registers = mma_registers(form);
   if (registers.a == 0 || family_of(form) != Family::F64) return nullptr;
   switch (registers.a) {
-    case 1: return f64_mma<Shape<1, 1>>;
-    case 2: return f64_mma<Shape<2, 2>>;
-    case 4: return f64_mma<Shape<2, 4>>;
-    default: return f64_mma<Shape<2, 8>>;
+    case 1:
+      return f64_mma<Shape<1, 1>>;
+    case 2:
+      return f64_mma<Shape<2, 2>>;
+    case 4:
+      return f64_mma<Shape<2, 4>>;
+    default:
+      return f64_mma<Shape<2, 8>>;
   }
 }
 

@@ -1,6 +1,7 @@
-// Owns mma.sync: D = A*B + C of one warp, straight on the register fragments. Two numeric modes, integers always exact.
-// Never decodes: a form is resolved once to a function. Sources: PTX ISA 9.7.14.5 (fragments); the arithmetic of the
-// exact mode: arXiv 2511.10909 and 2512.07004 (see mma_exact.h).
+// Owns mma.sync: D = A*B + C of one warp, straight on the register fragments. Two numeric modes,
+// integers always exact. Never decodes: a form is resolved once to a function. Sources: PTX ISA
+// 9.7.14.5 (fragments); the arithmetic of the exact mode: arXiv 2511.10909 and 2512.07004 (see
+// mma_exact.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,10 +24,10 @@ struct MmaForm {
   uint8_t m = 16, n = 8;
   uint16_t k = 16;
   MmaType a = MmaType::BF16;
-  MmaType b = MmaType::BF16;                          // differs from a only for s8/u8, s4/u4, e4m3/e5m2
-  MmaAccumulator c = MmaAccumulator::F32;             // type of C
-  MmaAccumulator d = MmaAccumulator::F32;             // type of D; differs from C only in m8n8k4 f16
-  bool satfinite = false;                             // integers: clamp the s32 result
+  MmaType b = MmaType::BF16;               // differs from a only for s8/u8, s4/u4, e4m3/e5m2
+  MmaAccumulator c = MmaAccumulator::F32;  // type of C
+  MmaAccumulator d = MmaAccumulator::F32;  // type of D; differs from C only in m8n8k4 f16
+  bool satfinite = false;                  // integers: clamp the s32 result
   MmaBitOp bit_op = MmaBitOp::None;
   bool operator==(const MmaForm&) const = default;
 };
@@ -39,8 +40,9 @@ struct MmaRegisters {
 // a == 0: the form does not exist here.
 MmaRegisters mma_registers(const MmaForm& form);
 
-// Fragment registers in the order of the PTX operand vectors: a[i] points to 32 consecutive u32, lane by lane. No
-// alignment needed. d[i] may be any of the inputs: all inputs are read before the first write.
+// Fragment registers in the order of the PTX operand vectors: a[i] points to 32 consecutive u32,
+// lane by lane. No alignment needed. d[i] may be any of the inputs: all inputs are read before the
+// first write.
 struct MmaOperands {
   const uint32_t* const* a;
   const uint32_t* const* b;

@@ -45,7 +45,8 @@ PTXB_TARGET void fast_mma(const MmaOperands& o) {
   load_tile<accumulator>(upper, o.c);
   fma_panel<P::kElements, blocks>(upper, panels.a, panels.b);
   HalfTile lower;
-  load_tile<accumulator>(lower, o.c + kHalfRegisters<accumulator>);  // before any write: d may be c in any order
+  load_tile<accumulator>(
+      lower, o.c + kHalfRegisters<accumulator>);  // before any write: d may be c in any order
   HalfTile done = upper;
   fma_panel<P::kElements, blocks>(lower, panels.a + P::kHalfSize, panels.b);
   store_tile<accumulator>(o.d, done);
@@ -88,8 +89,10 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
   fill(panels, o);
   alignas(32) int32_t a_exponent[2 * P::kHalfSize];
   alignas(32) int32_t b_exponent[P::kDepth * 8];
-  bool safe_a = fill_exponents(a_exponent, panels.a, 2 * P::kHalfSize, element_info(a_type).lowest_exponent);
-  bool safe_b = fill_exponents(b_exponent, panels.b, P::kDepth * 8, element_info(b_type).lowest_exponent);
+  bool safe_a =
+      fill_exponents(a_exponent, panels.a, 2 * P::kHalfSize, element_info(a_type).lowest_exponent);
+  bool safe_b =
+      fill_exponents(b_exponent, panels.b, P::kDepth * 8, element_info(b_type).lowest_exponent);
   HalfTile tiles[2];
   load_tile<accumulator>(tiles[0], o.c);
   load_tile<accumulator>(tiles[1], o.c + kHalfRegisters<accumulator>);
@@ -100,8 +103,9 @@ PTXB_TARGET void exact_mma(const MmaOperands& o) {
     for (int parity = 0; parity < 2; ++parity) {
       __m256& acc = tiles[row_pair / 4].v[2 * (row_pair % 4) + parity];
       if (safe_a && safe_b &&
-          fused_block<P::kDepth, 8, kModel.fraction_bits, kRounding>(acc, rows.value, rows.exponent, panels.b + 4 * parity,
-                                                                     b_exponent + 4 * parity, acc, kFloor)) {
+          fused_block<P::kDepth, 8, kModel.fraction_bits, kRounding>(
+              acc, rows.value, rows.exponent, panels.b + 4 * parity, b_exponent + 4 * parity, acc,
+              kFloor)) {
         continue;
       }
       alignas(32) float lanes[8];
@@ -119,19 +123,23 @@ MmaFunction pick(Numerics numerics) {
   if constexpr (element_info(a).bits == 8) {
     return fast_mma<a, b, blocks, accumulator>;  // exact: mma_fp8.cc
   } else {
-    return numerics == Numerics::Fast ? fast_mma<a, b, blocks, accumulator> : exact_mma<a, b, blocks, accumulator>;
+    return numerics == Numerics::Fast ? fast_mma<a, b, blocks, accumulator>
+                                      : exact_mma<a, b, blocks, accumulator>;
   }
 }
 template <MmaType a, MmaType b>
 MmaFunction pick_blocks(const MmaForm& form, Numerics numerics) {
   bool two = form.k == 8 * elements_per_register(a);
   if constexpr (a == MmaType::BF16 || a == MmaType::TF32) {
-    return two ? pick<a, b, 2, MmaAccumulator::F32>(numerics) : pick<a, b, 1, MmaAccumulator::F32>(numerics);
+    return two ? pick<a, b, 2, MmaAccumulator::F32>(numerics)
+               : pick<a, b, 1, MmaAccumulator::F32>(numerics);
   } else {
     if (form.d == MmaAccumulator::F32) {
-      return two ? pick<a, b, 2, MmaAccumulator::F32>(numerics) : pick<a, b, 1, MmaAccumulator::F32>(numerics);
+      return two ? pick<a, b, 2, MmaAccumulator::F32>(numerics)
+                 : pick<a, b, 1, MmaAccumulator::F32>(numerics);
     }
-    return two ? pick<a, b, 2, MmaAccumulator::F16>(numerics) : pick<a, b, 1, MmaAccumulator::F16>(numerics);
+    return two ? pick<a, b, 2, MmaAccumulator::F16>(numerics)
+               : pick<a, b, 1, MmaAccumulator::F16>(numerics);
   }
 }
 
@@ -139,16 +147,20 @@ MmaFunction pick_blocks(const MmaForm& form, Numerics numerics) {
 
 MmaFunction avx2_float_mma(const MmaForm& form, Numerics numerics) {
   switch (form.a) {
-    case MmaType::F16: return pick_blocks<MmaType::F16, MmaType::F16>(form, numerics);
-    case MmaType::BF16: return pick_blocks<MmaType::BF16, MmaType::BF16>(form, numerics);
-    case MmaType::TF32: return pick_blocks<MmaType::TF32, MmaType::TF32>(form, numerics);
+    case MmaType::F16:
+      return pick_blocks<MmaType::F16, MmaType::F16>(form, numerics);
+    case MmaType::BF16:
+      return pick_blocks<MmaType::BF16, MmaType::BF16>(form, numerics);
+    case MmaType::TF32:
+      return pick_blocks<MmaType::TF32, MmaType::TF32>(form, numerics);
     case MmaType::E4M3:
       return form.b == MmaType::E4M3 ? pick_blocks<MmaType::E4M3, MmaType::E4M3>(form, numerics)
                                      : pick_blocks<MmaType::E4M3, MmaType::E5M2>(form, numerics);
     case MmaType::E5M2:
       return form.b == MmaType::E4M3 ? pick_blocks<MmaType::E5M2, MmaType::E4M3>(form, numerics)
                                      : pick_blocks<MmaType::E5M2, MmaType::E5M2>(form, numerics);
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

@@ -1,5 +1,5 @@
-// Owns the scalar form of the tensor-core bit model (see mma_exact.h); the oracle of the vector form.
-// Never uses the host's rounding.
+// Owns the scalar form of the tensor-core bit model (see mma_exact.h); the oracle of the vector
+// form. Never uses the host's rounding.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/mma_exact.h"
 
@@ -46,12 +46,15 @@ Term multiply(const Term& a, const Term& b) {
 int64_t aligned(const Term& term, int largest, int fraction_bits) {
   if (term.exponent == kNoExponent) return 0;
   int shift = term.fraction_bits - fraction_bits + (largest - term.exponent);
-  uint64_t magnitude = shift <= 0 ? term.significand << -shift : shift > 63 ? 0 : term.significand >> shift;
+  uint64_t magnitude = shift <= 0   ? term.significand << -shift
+                       : shift > 63 ? 0
+                                    : term.significand >> shift;
   return term.negative ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
 }
 
 // NaN and infinities of the products and C decide alone; otherwise the fused sum.
-Soft fused_sum(const ExactModel& model, int floor, int count, const float* a, const float* b, int b_stride, float c) {
+Soft fused_sum(const ExactModel& model, int floor, int count, const float* a, const float* b,
+               int b_stride, float c) {
   constexpr int kMostTerms = 33;
   ElementInfo info_a = element_info(model.a);
   ElementInfo info_b = element_info(model.b);
@@ -65,7 +68,8 @@ Soft fused_sum(const ExactModel& model, int floor, int count, const float* a, co
     float x = a[i];
     float y = b[i * b_stride];
     if (!std::isfinite(x) || !std::isfinite(y)) {
-      Soft product = soft_mul(unpack(kFormatF32, std::bit_cast<uint32_t>(x)), unpack(kFormatF32, std::bit_cast<uint32_t>(y)));
+      Soft product = soft_mul(unpack(kFormatF32, std::bit_cast<uint32_t>(x)),
+                              unpack(kFormatF32, std::bit_cast<uint32_t>(y)));
       special = soft_add(special, product, Round::NearestEven);
       terms[i + 1] = {};
       continue;
@@ -85,7 +89,8 @@ Soft fused_sum(const ExactModel& model, int floor, int count, const float* a, co
 
 }  // namespace
 
-uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint32_t c) {
+uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const float* b,
+                       int b_stride, uint32_t c) {
   Soft sum = fused_sum(model, model.exponent_floor, count, a, b, b_stride, std::bit_cast<float>(c));
   if (sum.kind == SoftKind::NaN) return kNanF32;
   int dropped = 23 - model.result_fraction_bits;
@@ -99,7 +104,8 @@ uint32_t exact_dot_f32(const ExactModel& model, int count, const float* a, const
   return bits == 0x80000000u ? 0 : bits;
 }
 
-uint16_t exact_dot_f16(const ExactModel& model, int count, const float* a, const float* b, int b_stride, uint16_t c) {
+uint16_t exact_dot_f16(const ExactModel& model, int count, const float* a, const float* b,
+                       int b_stride, uint16_t c) {
   Soft sum = fused_sum(model, model.half_exponent_floor, count, a, b, b_stride, f16_value(c));
   if (sum.kind == SoftKind::NaN) return kNanHalf;
   uint16_t bits = static_cast<uint16_t>(pack(kFormatF16, sum, Round::NearestEven));

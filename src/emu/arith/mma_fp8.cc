@@ -1,7 +1,7 @@
-// Owns the exact mode of fp8 mma.sync on Hopper, which has no fp8 mma.sync unit: the operands are widened to f16, the lower
-// and the upper element pair of every register go through the f16 unit one after the other, and C is added last by an
-// ordinary rounded addition (sm_90a code of ptxas 13.0; bits confirmed on an H200).
-// Never used for wgmma, whose fp8 unit is native.
+// Owns the exact mode of fp8 mma.sync on Hopper, which has no fp8 mma.sync unit: the operands are
+// widened to f16, the lower and the upper element pair of every register go through the f16 unit
+// one after the other, and C is added last by an ordinary rounded addition (sm_90a code of
+// ptxas 13.0; bits confirmed on an H200). Never used for wgmma, whose fp8 unit is native.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/mma_fp8.h"
 
@@ -44,7 +44,8 @@ template <MmaType a_type, MmaType b_type, int registers, MmaAccumulator accumula
 void exact_fp8(const MmaOperands& o) {
   constexpr bool kWide = accumulator == MmaAccumulator::F32;
   constexpr int kResults = kWide ? 4 : 2;
-  constexpr MmaForm kHalfForm{16, 8, 4 * registers, MmaType::F16, MmaType::F16, accumulator, accumulator};
+  constexpr MmaForm kHalfForm{16,           8,           4 * registers, MmaType::F16,
+                              MmaType::F16, accumulator, accumulator};
   MmaFunction half_mma = mma_function(kHalfForm, Numerics::Exact);
   uint32_t sum[4][kLanes] = {};
   uint32_t* d[4] = {sum[0], sum[1], sum[2], sum[3]};
@@ -67,16 +68,19 @@ void exact_fp8(const MmaOperands& o) {
 template <MmaType a, MmaType b>
 MmaFunction pick(const MmaForm& form) {
   if (form.k == 32) {
-    return form.d == MmaAccumulator::F32 ? exact_fp8<a, b, 4, MmaAccumulator::F32> : exact_fp8<a, b, 4, MmaAccumulator::F16>;
+    return form.d == MmaAccumulator::F32 ? exact_fp8<a, b, 4, MmaAccumulator::F32>
+                                         : exact_fp8<a, b, 4, MmaAccumulator::F16>;
   }
-  return form.d == MmaAccumulator::F32 ? exact_fp8<a, b, 2, MmaAccumulator::F32> : exact_fp8<a, b, 2, MmaAccumulator::F16>;
+  return form.d == MmaAccumulator::F32 ? exact_fp8<a, b, 2, MmaAccumulator::F32>
+                                       : exact_fp8<a, b, 2, MmaAccumulator::F16>;
 }
 
 }  // namespace
 
 MmaFunction exact_fp8_mma(const MmaForm& form) {
   using T = MmaType;
-  if (form.a == T::E4M3) return form.b == T::E4M3 ? pick<T::E4M3, T::E4M3>(form) : pick<T::E4M3, T::E5M2>(form);
+  if (form.a == T::E4M3)
+    return form.b == T::E4M3 ? pick<T::E4M3, T::E4M3>(form) : pick<T::E4M3, T::E5M2>(form);
   return form.b == T::E4M3 ? pick<T::E5M2, T::E4M3>(form) : pick<T::E5M2, T::E5M2>(form);
 }
 

@@ -85,11 +85,16 @@ MmaFunction pick_clamp(const MmaForm& form) {
 MmaFunction avx2_integer_mma(const MmaForm& form) {
   using T = MmaType;
   switch (form.a) {
-    case T::S8: return form.b == T::S8 ? pick_clamp<T::S8, T::S8>(form) : pick_clamp<T::S8, T::U8>(form);
-    case T::U8: return form.b == T::S8 ? pick_clamp<T::U8, T::S8>(form) : pick_clamp<T::U8, T::U8>(form);
-    case T::S4: return form.b == T::S4 ? pick_clamp<T::S4, T::S4>(form) : pick_clamp<T::S4, T::U4>(form);
-    case T::U4: return form.b == T::S4 ? pick_clamp<T::U4, T::S4>(form) : pick_clamp<T::U4, T::U4>(form);
-    default: return nullptr;
+    case T::S8:
+      return form.b == T::S8 ? pick_clamp<T::S8, T::S8>(form) : pick_clamp<T::S8, T::U8>(form);
+    case T::U8:
+      return form.b == T::S8 ? pick_clamp<T::U8, T::S8>(form) : pick_clamp<T::U8, T::U8>(form);
+    case T::S4:
+      return form.b == T::S4 ? pick_clamp<T::S4, T::S4>(form) : pick_clamp<T::S4, T::U4>(form);
+    case T::U4:
+      return form.b == T::S4 ? pick_clamp<T::U4, T::S4>(form) : pick_clamp<T::U4, T::U4>(form);
+    default:
+      return nullptr;
   }
 }
 

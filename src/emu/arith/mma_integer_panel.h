@@ -1,6 +1,7 @@
-// Owns the integer operand panels of the vector tensor kernels: s8/u8/s4/u4 as int16 pairs for vpmaddwd, otherwise laid
-// out like the float panels (mma_panel_avx2.h). Shared by mma and wgmma.
-// Never saturates inside the sum: the dot product cannot overflow, only the final addition of C can.
+// Owns the integer operand panels of the vector tensor kernels: s8/u8/s4/u4 as int16 pairs for
+// vpmaddwd, otherwise laid out like the float panels (mma_panel_avx2.h). Shared by mma and wgmma.
+// Never saturates inside the sum: the dot product cannot overflow, only the final addition of C
+// can.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,21 +13,26 @@ namespace ptxb::emu::arith {
 
 template <MmaType type>
 inline constexpr int kPairs = elements_per_register(type) / 2;
-constexpr bool is_signed_integer(MmaType type) { return type == MmaType::S8 || type == MmaType::S4; }
+constexpr bool is_signed_integer(MmaType type) {
+  return type == MmaType::S8 || type == MmaType::S4;
+}
 
 // Elements 2 * pair and 2 * pair + 1 of each register as two int16.
 template <MmaType type, int pair>
 PTXB_STEP __m256i widen_pair(__m256i registers) {
   if constexpr (element_info(type).bits == 8) {
-    __m256i order = _mm256_set1_epi32(static_cast<int>(0x00800080u | (2u * pair << 8) | ((2u * pair + 1) << 24)));
-    order = _mm256_add_epi8(order, _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400, 0x08000800, 0x0c000c00));
+    __m256i order = _mm256_set1_epi32(
+        static_cast<int>(0x00800080u | (2u * pair << 8) | ((2u * pair + 1) << 24)));
+    order = _mm256_add_epi8(order, _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0,
+                                                     0x04000400, 0x08000800, 0x0c000c00));
     __m256i spread = _mm256_shuffle_epi8(registers, order);
     return is_signed_integer(type) ? _mm256_srai_epi16(spread, 8) : _mm256_srli_epi16(spread, 8);
   } else {
     __m256i byte = _mm256_and_si256(_mm256_srli_epi32(registers, 8 * pair), word(0xffu));
     __m256i spread = _mm256_or_si256(_mm256_slli_epi32(byte, 12), _mm256_slli_epi32(byte, 24));
     // The low int16 holds the low nibble at its top, the high int16 the high nibble at its top.
-    spread = _mm256_or_si256(_mm256_and_si256(spread, word(0x0000f000u)), _mm256_and_si256(spread, word(0xf0000000u)));
+    spread = _mm256_or_si256(_mm256_and_si256(spread, word(0x0000f000u)),
+                             _mm256_and_si256(spread, word(0xf0000000u)));
     return is_signed_integer(type) ? _mm256_srai_epi16(spread, 12) : _mm256_srli_epi16(spread, 12);
   }
 }

@@ -1,7 +1,8 @@
-// Owns the operand panels of the vector tensor kernels and their inner steps, shared by mma and wgmma.
-// A panel: per k group (k block, element) the 32 lanes of one row half, lane = 4 * row + t, k = (block*4 + t)*E + element.
-// B panel: per k the eight columns of an n8 block, even ones first: {0, 2, 4, 6, 1, 3, 5, 7}.
-// Accumulators stay in the register-fragment layout: a vector is two rows times four columns of one parity.
+// Owns the operand panels of the vector tensor kernels and their inner steps, shared by mma and
+// wgmma. A panel: per k group (k block, element) the 32 lanes of one row half, lane = 4 * row + t,
+// k = (block*4 + t)*E + element. B panel: per k the eight columns of an n8 block, even ones first:
+// {0, 2, 4, 6, 1, 3, 5, 7}. Accumulators stay in the register-fragment layout: a vector is two rows
+// times four columns of one parity.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,16 +23,19 @@ PTXB_STEP __m256 widen_element(__m256i registers) {
   if constexpr (type == MmaType::TF32) {
     return as_float(_mm256_and_si256(registers, word(0xffffe000u)));
   } else if constexpr (type == MmaType::BF16) {
-    return as_float(e == 0 ? _mm256_slli_epi32(registers, 16) : _mm256_and_si256(registers, word(0xffff0000u)));
+    return as_float(e == 0 ? _mm256_slli_epi32(registers, 16)
+                           : _mm256_and_si256(registers, word(0xffff0000u)));
   } else if constexpr (type == MmaType::F16) {
-    return widen_f16(e == 0 ? _mm256_and_si256(registers, word(0xffffu)) : _mm256_srli_epi32(registers, 16));
+    return widen_f16(e == 0 ? _mm256_and_si256(registers, word(0xffffu))
+                            : _mm256_srli_epi32(registers, 16));
   } else {
     __m256i byte = _mm256_and_si256(_mm256_srli_epi32(registers, 8 * e), word(0xffu));
     if constexpr (type == MmaType::E5M2) return widen_f16(_mm256_slli_epi32(byte, 8));
     // e4m3 as f16 has an exponent 8 too low; subnormals come out right, NaN does not.
     __m256i magnitude = _mm256_and_si256(byte, word(0x7fu));
     __m256i sign = _mm256_slli_epi32(_mm256_and_si256(byte, word(0x80u)), 8);
-    __m256 value = _mm256_mul_ps(widen_f16(_mm256_or_si256(sign, _mm256_slli_epi32(magnitude, 7))), _mm256_set1_ps(256.0f));
+    __m256 value = _mm256_mul_ps(widen_f16(_mm256_or_si256(sign, _mm256_slli_epi32(magnitude, 7))),
+                                 _mm256_set1_ps(256.0f));
     __m256i nan = _mm256_cmpeq_epi32(magnitude, word(0x7fu));
     return _mm256_blendv_ps(value, as_float(word(0x7fffffffu)), as_float(nan));
   }
@@ -67,9 +71,12 @@ PTXB_STEP void fill_b(float* panel, const uint32_t* b) {
   widen_all<type>(panel + 3 * kStep, 8, as_bits(_mm256_shuffle_ps(high01, high23, 0xee)));
 }
 
-PTXB_STEP __m256 broadcast_four(const float* p) { return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)); }
+PTXB_STEP __m256 broadcast_four(const float* p) {
+  return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p));
+}
 
-// Sixteen rows by eight columns need 16 vectors; half of it, 8 rows, is what fits the register file.
+// Sixteen rows by eight columns need 16 vectors; half of it, 8 rows, is what fits the register
+// file.
 struct HalfTile {
   __m256 v[8];  // v[2 * q + parity]: rows 2q and 2q + 1
 };
@@ -120,11 +127,12 @@ PTXB_STEP void widen_pairs(__m256i pairs, __m256& even, __m256& odd) {
 PTXB_STEP __m256i narrow_pairs(__m256 even, __m256 odd) {
   __m128i low = _mm256_cvtps_ph(canonical(even), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m128i high = _mm256_cvtps_ph(canonical(odd), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  return _mm256_or_si256(_mm256_cvtepu16_epi32(low), _mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16));
+  return _mm256_or_si256(_mm256_cvtepu16_epi32(low),
+                         _mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16));
 }
 
-// The accumulator registers of one row half (two of f32, one of f16 pairs). Unrolled by hand: constant indices keep the
-// tile in vector registers.
+// The accumulator registers of one row half (two of f32, one of f16 pairs). Unrolled by hand:
+// constant indices keep the tile in vector registers.
 template <MmaAccumulator accumulator, int q = 0>
 PTXB_STEP void load_tile(HalfTile& t, const uint32_t* const* c) {
   if constexpr (accumulator == MmaAccumulator::F32) {

@@ -1,4 +1,5 @@
-// Checks mma.sync: fragment layouts against the formulas of PTX ISA 9.7.14.5, both numeric modes, vector path = portable.
+// Checks mma.sync: fragment layouts against the formulas of PTX ISA 9.7.14.5, both numeric modes,
+// vector path = portable.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/mma.h"
 
@@ -39,12 +40,12 @@ MmaForm float_form(T a, T b, int k, Acc accumulator) {
 
 const std::vector<MmaForm>& float_forms() {
   static const std::vector<MmaForm> kForms = {
-      float_form(T::F16, T::F16, 16, Acc::F32),    float_form(T::F16, T::F16, 8, Acc::F32),
-      float_form(T::F16, T::F16, 16, Acc::F16),    float_form(T::F16, T::F16, 8, Acc::F16),
-      float_form(T::BF16, T::BF16, 16, Acc::F32),  float_form(T::BF16, T::BF16, 8, Acc::F32),
-      float_form(T::TF32, T::TF32, 8, Acc::F32),   float_form(T::TF32, T::TF32, 4, Acc::F32),
-      float_form(T::E4M3, T::E4M3, 32, Acc::F32),  float_form(T::E4M3, T::E5M2, 32, Acc::F32),
-      float_form(T::E5M2, T::E4M3, 32, Acc::F16),  float_form(T::E5M2, T::E5M2, 32, Acc::F32),
+      float_form(T::F16, T::F16, 16, Acc::F32),   float_form(T::F16, T::F16, 8, Acc::F32),
+      float_form(T::F16, T::F16, 16, Acc::F16),   float_form(T::F16, T::F16, 8, Acc::F16),
+      float_form(T::BF16, T::BF16, 16, Acc::F32), float_form(T::BF16, T::BF16, 8, Acc::F32),
+      float_form(T::TF32, T::TF32, 8, Acc::F32),  float_form(T::TF32, T::TF32, 4, Acc::F32),
+      float_form(T::E4M3, T::E4M3, 32, Acc::F32), float_form(T::E4M3, T::E5M2, 32, Acc::F32),
+      float_form(T::E5M2, T::E4M3, 32, Acc::F16), float_form(T::E5M2, T::E5M2, 32, Acc::F32),
       float_form(T::E4M3, T::E4M3, 16, Acc::F16)};
   return kForms;
 }
@@ -56,11 +57,18 @@ std::string describe(const MmaForm& form) {
 
 int bits_per_element(T type) {
   switch (type) {
-    case T::TF32: return 32;
-    case T::F16: case T::BF16: return 16;
-    case T::S4: case T::U4: return 4;
-    case T::B1: return 1;
-    default: return 8;
+    case T::TF32:
+      return 32;
+    case T::F16:
+    case T::BF16:
+      return 16;
+    case T::S4:
+    case T::U4:
+      return 4;
+    case T::B1:
+      return 1;
+    default:
+      return 8;
   }
 }
 
@@ -84,35 +92,50 @@ uint32_t raw_element(const uint32_t (*registers)[32], Place place, int bits) {
 
 float float_of(T type, uint32_t raw) {
   switch (type) {
-    case T::F16: return f16_value(static_cast<uint16_t>(raw));
-    case T::BF16: return bf16_value(static_cast<uint16_t>(raw));
-    case T::TF32: return std::bit_cast<float>(raw & 0xffffe000u);
-    case T::E4M3: return mini_value(MiniFloat::E4M3, static_cast<uint8_t>(raw));
-    default: return mini_value(MiniFloat::E5M2, static_cast<uint8_t>(raw));
+    case T::F16:
+      return f16_value(static_cast<uint16_t>(raw));
+    case T::BF16:
+      return bf16_value(static_cast<uint16_t>(raw));
+    case T::TF32:
+      return std::bit_cast<float>(raw & 0xffffe000u);
+    case T::E4M3:
+      return mini_value(MiniFloat::E4M3, static_cast<uint8_t>(raw));
+    default:
+      return mini_value(MiniFloat::E5M2, static_cast<uint8_t>(raw));
   }
 }
 
 uint32_t random_element(RandomBits& random, T type, bool wild) {
   if (wild) {
     switch (type) {
-      case T::TF32: return random.f32();
-      case T::F16: return random.f16();
-      case T::BF16: return random.bf16();
-      default: return static_cast<uint32_t>(random.next());
+      case T::TF32:
+        return random.f32();
+      case T::F16:
+        return random.f16();
+      case T::BF16:
+        return random.bf16();
+      default:
+        return static_cast<uint32_t>(random.next());
     }
   }
   uint32_t r = static_cast<uint32_t>(random.next());
   switch (type) {
-    case T::TF32: return (r & 0x807fffffu) | ((120 + random.below(12)) << 23);
-    case T::F16: return (r & 0x83ffu) | ((8 + random.below(12)) << 10);
-    case T::BF16: return (r & 0x807fu) | ((120 + random.below(12)) << 7);
-    case T::E4M3: case T::E5M2: return r & 0xbfu;
-    default: return r;
+    case T::TF32:
+      return (r & 0x807fffffu) | ((120 + random.below(12)) << 23);
+    case T::F16:
+      return (r & 0x83ffu) | ((8 + random.below(12)) << 10);
+    case T::BF16:
+      return (r & 0x807fu) | ((120 + random.below(12)) << 7);
+    case T::E4M3:
+    case T::E5M2:
+      return r & 0xbfu;
+    default:
+      return r;
   }
 }
 
 void fill(Fragments& f, RandomBits& random, const MmaForm& form, bool wild) {
-  auto fill_registers = [&](uint32_t (*registers)[32], int count, T type) {
+  auto fill_registers = [&](uint32_t(*registers)[32], int count, T type) {
     int bits = bits_per_element(type);
     for (int r = 0; r < count; ++r) {
       for (int lane = 0; lane < 32; ++lane) {
@@ -131,20 +154,26 @@ void fill(Fragments& f, RandomBits& random, const MmaForm& form, bool wild) {
   fill_registers(f.b, 2, form.b);
   for (auto& registers : f.c) {
     for (uint32_t& x : registers) {
-      if (form.c == Acc::F32) x = wild ? random.f32() : random_element(random, T::TF32, false);
-      else if (form.c == Acc::F16) x = (random_element(random, T::F16, wild) << 16) | random_element(random, T::F16, wild);
-      else x = static_cast<uint32_t>(random.next());
+      if (form.c == Acc::F32)
+        x = wild ? random.f32() : random_element(random, T::TF32, false);
+      else if (form.c == Acc::F16)
+        x = (random_element(random, T::F16, wild) << 16) | random_element(random, T::F16, wild);
+      else
+        x = static_cast<uint32_t>(random.next());
     }
   }
 }
 
 // fp8: the f16 model on the elements k % 4 < 2, then on the others, then C by a rounded addition.
-uint32_t exact_definition(const MmaForm& form, const std::vector<float>& a, const std::vector<float>& b, uint32_t c) {
+uint32_t exact_definition(const MmaForm& form, const std::vector<float>& a,
+                          const std::vector<float>& b, uint32_t c) {
   bool half_result = form.d == Acc::F16;
-  auto dot = [&](const ExactModel& model, const std::vector<float>& x, const std::vector<float>& y, uint32_t start) {
+  auto dot = [&](const ExactModel& model, const std::vector<float>& x, const std::vector<float>& y,
+                 uint32_t start) {
     int count = static_cast<int>(x.size());
-    return half_result ? exact_dot_f16(model, count, x.data(), y.data(), 1, static_cast<uint16_t>(start))
-                       : exact_dot_f32(model, count, x.data(), y.data(), 1, start);
+    return half_result
+               ? exact_dot_f16(model, count, x.data(), y.data(), 1, static_cast<uint16_t>(start))
+               : exact_dot_f32(model, count, x.data(), y.data(), 1, start);
   };
   if (bits_per_element(form.a) != 8) return dot({.a = form.a, .b = form.b}, a, b, c);
   uint32_t sum = 0;
@@ -155,7 +184,8 @@ uint32_t exact_definition(const MmaForm& form, const std::vector<float>& a, cons
     }
     sum = dot({.a = T::F16, .b = T::F16}, x, y, sum);
   }
-  return half_result ? add_half(Half::F16, static_cast<uint16_t>(sum), static_cast<uint16_t>(c)) : add_f32(sum, c);
+  return half_result ? add_half(Half::F16, static_cast<uint16_t>(sum), static_cast<uint16_t>(c))
+                     : add_f32(sum, c);
 }
 
 // The definition, matrix element by matrix element.
@@ -164,8 +194,10 @@ void expect_definition(const MmaForm& form, Numerics numerics, Fragments& f) {
     for (int column = 0; column < 8; ++column) {
       std::vector<float> a, b;
       for (int k = 0; k < form.k; ++k) {
-        a.push_back(float_of(form.a, raw_element(f.a, place_of_a(form, row, k), bits_per_element(form.a))));
-        b.push_back(float_of(form.b, raw_element(f.b, place_of_b(form, k, column), bits_per_element(form.b))));
+        a.push_back(
+            float_of(form.a, raw_element(f.a, place_of_a(form, row, k), bits_per_element(form.a))));
+        b.push_back(float_of(
+            form.b, raw_element(f.b, place_of_b(form, k, column), bits_per_element(form.b))));
       }
       int lane = 4 * (row % 8) + column / 2;
       bool half_result = form.d == Acc::F16;
@@ -176,7 +208,8 @@ void expect_definition(const MmaForm& form, Numerics numerics, Fragments& f) {
       uint32_t expected = c;
       if (numerics == Numerics::Fast) {
         float sum = half_result ? f16_value(static_cast<uint16_t>(c)) : std::bit_cast<float>(c);
-        for (int k = 0; k < form.k; ++k) sum = std::fma(a[static_cast<size_t>(k)], b[static_cast<size_t>(k)], sum);
+        for (int k = 0; k < form.k; ++k)
+          sum = std::fma(a[static_cast<size_t>(k)], b[static_cast<size_t>(k)], sum);
         expected = std::isnan(sum) ? kNanF32 : std::bit_cast<uint32_t>(sum);
         if (half_result) expected = half_from_f32(Half::F16, expected);
       } else {
@@ -219,14 +252,16 @@ TEST(Mma, VectorAndPortablePathsGiveTheSameBits) {
         portable(f.operands());
         native(g.operands());
         int registers = mma_registers(form).d;
-        ASSERT_EQ(std::memcmp(f.d, g.d, sizeof f.d[0] * static_cast<size_t>(registers)), 0) << describe(form) << round;
+        ASSERT_EQ(std::memcmp(f.d, g.d, sizeof f.d[0] * static_cast<size_t>(registers)), 0)
+            << describe(form) << round;
       }
     }
   }
 }
 
 TEST(Mma, ResultsMayOverwriteAnyOperand) {
-  for (const MmaForm& form : {float_forms()[4], float_forms()[2], MmaForm{16, 8, 32, T::S8, T::U8, Acc::S32, Acc::S32}}) {
+  for (const MmaForm& form :
+       {float_forms()[4], float_forms()[2], MmaForm{16, 8, 32, T::S8, T::U8, Acc::S32, Acc::S32}}) {
     for (LanePath path : {LanePath::Native, LanePath::Portable}) {
       select_lane_path(path);
       MmaFunction function = mma_function(form, Numerics::Fast);
@@ -240,7 +275,8 @@ TEST(Mma, ResultsMayOverwriteAnyOperand) {
       uint32_t* crossed[4] = {g.c[1], g.c[0], g.a[0], g.b[1]};
       if (form.d == Acc::F16) crossed[1] = g.a[0];
       function({o.a, o.b, o.c, crossed});
-      for (int r = 0; r < mma_registers(form).d; ++r) ASSERT_EQ(std::memcmp(f.d[r], crossed[r], 128), 0);
+      for (int r = 0; r < mma_registers(form).d; ++r)
+        ASSERT_EQ(std::memcmp(f.d[r], crossed[r], 128), 0);
     }
   }
 }
@@ -252,9 +288,12 @@ struct IntegerForm {
 
 int64_t integer_of(T type, uint32_t raw) {
   switch (type) {
-    case T::S8: return static_cast<int8_t>(raw);
-    case T::S4: return (raw & 8) != 0 ? static_cast<int64_t>(raw) - 16 : static_cast<int64_t>(raw);
-    default: return raw;
+    case T::S8:
+      return static_cast<int8_t>(raw);
+    case T::S4:
+      return (raw & 8) != 0 ? static_cast<int64_t>(raw) - 16 : static_cast<int64_t>(raw);
+    default:
+      return raw;
   }
 }
 
@@ -265,7 +304,8 @@ TEST(Mma, IntegerFormsAreExactAndSaturateOnlyWithSatfinite) {
       for (T a : {x, y}) {
         for (T b : {x, y}) {
           for (auto [m, scale] : {std::pair{8, 1}, std::pair{16, 1}, std::pair{16, 2}}) {
-            forms.push_back({static_cast<uint8_t>(m), 8, static_cast<uint16_t>(k * scale), a, b, Acc::S32, Acc::S32, satfinite});
+            forms.push_back({static_cast<uint8_t>(m), 8, static_cast<uint16_t>(k * scale), a, b,
+                             Acc::S32, Acc::S32, satfinite});
           }
         }
       }
@@ -282,7 +322,9 @@ TEST(Mma, IntegerFormsAreExactAndSaturateOnlyWithSatfinite) {
       fill(f, random, form, true);
       for (auto& registers : f.c) {
         for (uint32_t& x : registers) {
-          if (random.below(3) == 0) x = random.below(2) == 0 ? 0x7fffffffu - random.below(500) : 0x80000000u + random.below(500);
+          if (random.below(3) == 0)
+            x = random.below(2) == 0 ? 0x7fffffffu - random.below(500)
+                                     : 0x80000000u + random.below(500);
         }
       }
       function(f.operands());
@@ -306,7 +348,15 @@ TEST(Mma, IntegerFormsAreExactAndSaturateOnlyWithSatfinite) {
 TEST(Mma, BitFormsCountXorAndAnd) {
   for (MmaBitOp op : {MmaBitOp::XorPopc, MmaBitOp::AndPopc}) {
     for (auto [m, k] : {std::pair{8, 128}, std::pair{16, 128}, std::pair{16, 256}}) {
-      MmaForm form{static_cast<uint8_t>(m), 8, static_cast<uint16_t>(k), T::B1, T::B1, Acc::S32, Acc::S32, false, op};
+      MmaForm form{static_cast<uint8_t>(m),
+                   8,
+                   static_cast<uint16_t>(k),
+                   T::B1,
+                   T::B1,
+                   Acc::S32,
+                   Acc::S32,
+                   false,
+                   op};
       MmaFunction function = mma_function(form, Numerics::Exact);
       ASSERT_NE(function, nullptr);
       RandomBits random(55);
@@ -318,7 +368,8 @@ TEST(Mma, BitFormsCountXorAndAnd) {
           int lane = 4 * (row % 8) + column / 2, reg = 2 * (row / 8) + column % 2;
           uint32_t sum = f.c[reg][lane];
           for (int i = 0; i < k; ++i) {
-            uint32_t x = raw_element(f.a, place_of_a(form, row, i), 1), y = raw_element(f.b, place_of_b(form, i, column), 1);
+            uint32_t x = raw_element(f.a, place_of_a(form, row, i), 1),
+                     y = raw_element(f.b, place_of_b(form, i, column), 1);
             sum += op == MmaBitOp::XorPopc ? x ^ y : x & y;
           }
           ASSERT_EQ(f.d[reg][lane], sum);
@@ -330,7 +381,8 @@ TEST(Mma, BitFormsCountXorAndAnd) {
 
 TEST(Mma, F64FormsAreFusedInAscendingK) {
   for (auto [m, k] : {std::pair{8, 4}, std::pair{16, 4}, std::pair{16, 8}, std::pair{16, 16}}) {
-    MmaForm form{static_cast<uint8_t>(m), 8, static_cast<uint16_t>(k), T::F64, T::F64, Acc::F64, Acc::F64};
+    MmaForm form{
+        static_cast<uint8_t>(m), 8, static_cast<uint16_t>(k), T::F64, T::F64, Acc::F64, Acc::F64};
     MmaFunction64 function = mma_function_f64(form);
     ASSERT_NE(function, nullptr);
     MmaRegisters count = mma_registers(form);
@@ -363,9 +415,12 @@ TEST(Mma, F64FormsAreFusedInAscendingK) {
 }
 
 TEST(Mma, UnknownFormsAreRefused) {
-  EXPECT_EQ(mma_function({16, 8, 32, T::BF16, T::BF16, Acc::F32, Acc::F32}, Numerics::Fast), nullptr);
-  EXPECT_EQ(mma_function({16, 8, 16, T::BF16, T::F16, Acc::F32, Acc::F32}, Numerics::Fast), nullptr);
-  EXPECT_EQ(mma_function({16, 8, 16, T::BF16, T::BF16, Acc::F16, Acc::F16}, Numerics::Fast), nullptr);
+  EXPECT_EQ(mma_function({16, 8, 32, T::BF16, T::BF16, Acc::F32, Acc::F32}, Numerics::Fast),
+            nullptr);
+  EXPECT_EQ(mma_function({16, 8, 16, T::BF16, T::F16, Acc::F32, Acc::F32}, Numerics::Fast),
+            nullptr);
+  EXPECT_EQ(mma_function({16, 8, 16, T::BF16, T::BF16, Acc::F16, Acc::F16}, Numerics::Fast),
+            nullptr);
   EXPECT_EQ(mma_function({8, 8, 32, T::S8, T::S8, Acc::S32, Acc::S32}, Numerics::Fast), nullptr);
   EXPECT_EQ(mma_function({16, 8, 128, T::B1, T::B1, Acc::S32, Acc::S32}, Numerics::Fast), nullptr);
   EXPECT_EQ(mma_function({16, 8, 0, T::F16, T::F16, Acc::F32, Acc::F32}, Numerics::Fast), nullptr);

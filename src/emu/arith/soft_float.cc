@@ -8,7 +8,8 @@
 namespace ptxb::emu::arith {
 namespace {
 
-constexpr int kTop = 124;  // position of the highest bit of a normalised addend: one carry bit and the sign stay free
+constexpr int kTop = 124;  // position of the highest bit of a normalised addend: one carry bit and
+                           // the sign stay free
 
 int highest_bit(Wide value) {
   uint64_t high = static_cast<uint64_t>(value >> 64);
@@ -92,11 +93,20 @@ Wide round_shift(Wide mantissa, int bits_lost, bool negative, Round round) {
   }
   bool up = false;
   switch (round) {
-    case Round::NearestEven: up = remainder > half || (remainder == half && (kept & 1) != 0); break;
-    case Round::NearestAway: up = remainder >= half; break;
-    case Round::TowardZero: break;
-    case Round::Down: up = negative && remainder != 0; break;
-    case Round::Up: up = !negative && remainder != 0; break;
+    case Round::NearestEven:
+      up = remainder > half || (remainder == half && (kept & 1) != 0);
+      break;
+    case Round::NearestAway:
+      up = remainder >= half;
+      break;
+    case Round::TowardZero:
+      break;
+    case Round::Down:
+      up = negative && remainder != 0;
+      break;
+    case Round::Up:
+      up = !negative && remainder != 0;
+      break;
   }
   return kept + (up ? 1 : 0);
 }
@@ -104,10 +114,14 @@ Wide round_shift(Wide mantissa, int bits_lost, bool negative, Round round) {
 uint64_t pack(Format format, const Soft& value, Round round, Overflow overflow) {
   uint64_t sign = value.negative ? format.sign_bit() : 0;
   switch (value.kind) {
-    case SoftKind::NaN: return format.sign_bit() - 1;
-    case SoftKind::Zero: return sign;
-    case SoftKind::Infinite: return sign | (overflow == Overflow::Saturate ? format.largest() : format.infinity());
-    case SoftKind::Finite: break;
+    case SoftKind::NaN:
+      return format.sign_bit() - 1;
+    case SoftKind::Zero:
+      return sign;
+    case SoftKind::Infinite:
+      return sign | (overflow == Overflow::Saturate ? format.largest() : format.infinity());
+    case SoftKind::Finite:
+      break;
   }
   int exponent = value.exponent + highest_bit(value.mantissa);
   uint64_t encoded = ~uint64_t{0};
@@ -156,20 +170,25 @@ Soft soft_mul(const Soft& a, const Soft& b) {
   return {SoftKind::Finite, negative, a.exponent + b.exponent, a.mantissa * b.mantissa};
 }
 
-Soft soft_fma(const Soft& a, const Soft& b, const Soft& c, Round round) { return soft_add(soft_mul(a, b), c, round); }
+Soft soft_fma(const Soft& a, const Soft& b, const Soft& c, Round round) {
+  return soft_add(soft_mul(a, b), c, round);
+}
 
 Soft soft_div(const Soft& a, const Soft& b) {
   bool negative = a.negative != b.negative;
   if (a.kind == SoftKind::NaN || b.kind == SoftKind::NaN) return not_a_number();
-  if (a.kind == SoftKind::Infinite) return b.kind == SoftKind::Infinite ? not_a_number() : infinite(negative);
+  if (a.kind == SoftKind::Infinite)
+    return b.kind == SoftKind::Infinite ? not_a_number() : infinite(negative);
   if (b.kind == SoftKind::Infinite) return zero(negative);
-  if (b.kind == SoftKind::Zero) return a.kind == SoftKind::Zero ? not_a_number() : infinite(negative);
+  if (b.kind == SoftKind::Zero)
+    return a.kind == SoftKind::Zero ? not_a_number() : infinite(negative);
   if (a.kind == SoftKind::Zero) return zero(negative);
   Soft dividend = normalised(a, 126);
   Soft divisor = normalised(b, 60);  // the quotient has 66 or 67 bits
   Wide quotient = dividend.mantissa / divisor.mantissa;
   Wide remainder = dividend.mantissa % divisor.mantissa;
-  return {SoftKind::Finite, negative, dividend.exponent - divisor.exponent, quotient | (remainder != 0 ? 1 : 0)};
+  return {SoftKind::Finite, negative, dividend.exponent - divisor.exponent,
+          quotient | (remainder != 0 ? 1 : 0)};
 }
 
 Soft soft_sqrt(const Soft& a) {

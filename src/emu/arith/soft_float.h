@@ -1,5 +1,6 @@
-// Owns the integer model of IEEE arithmetic: exact or sticky-jammed values, one rounding into any binary format.
-// Never fast: the rare rounding modes, small formats and conversions use it; it is also the oracle of the fast paths.
+// Owns the integer model of IEEE arithmetic: exact or sticky-jammed values, one rounding into any
+// binary format. Never fast: the rare rounding modes, small formats and conversions use it; it is
+// also the oracle of the fast paths.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +18,9 @@ struct Format {
   int fraction_bits;
   uint64_t finite_limit = 0;  // largest finite pattern of formats without infinity; 0: IEEE
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  constexpr uint64_t infinity() const { return ((uint64_t{1} << exponent_bits) - 1) << fraction_bits; }
+  constexpr uint64_t infinity() const {
+    return ((uint64_t{1} << exponent_bits) - 1) << fraction_bits;
+  }
   constexpr uint64_t largest() const { return finite_limit != 0 ? finite_limit : infinity() - 1; }
   constexpr uint64_t sign_bit() const { return uint64_t{1} << (exponent_bits + fraction_bits); }
 };
@@ -34,8 +37,8 @@ inline constexpr Format kFormatE2M1{2, 1, 0x07};
 
 enum class SoftKind : uint8_t { Zero, Finite, Infinite, NaN };
 
-// Finite: mantissa * 2^exponent. The lowest bit may stand for a lost remainder ("jam") when the mantissa has at least
-// 60 significant bits, which never changes a rounding to 53 bits or fewer.
+// Finite: mantissa * 2^exponent. The lowest bit may stand for a lost remainder ("jam") when the
+// mantissa has at least 60 significant bits, which never changes a rounding to 53 bits or fewer.
 struct Soft {
   SoftKind kind = SoftKind::Zero;
   bool negative = false;

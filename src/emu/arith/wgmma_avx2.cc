@@ -1,6 +1,6 @@
-// Owns the vector wgmma kernels: A rows spread over their four lanes once per warp, B as one panel per n8 block (layouts:
-// mma_panel_avx2.h), D straight in the register fragments.
-// Never differs in a bit from the portable kernels.
+// Owns the vector wgmma kernels: A rows spread over their four lanes once per warp, B as one panel
+// per n8 block (layouts: mma_panel_avx2.h), D straight in the register fragments. Never differs in
+// a bit from the portable kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/wgmma_avx2.h"
 
@@ -26,14 +26,17 @@ template <MmaType type>
 constexpr int kHalfSize = kElements<type> * 2 * kLanes;  // floats of one row half before spreading
 
 // K-major chunks are register fragments already: word t of a row is lane 4 * row + t.
-void gather_rows(uint32_t (&image)[4][kLanes], const uint8_t* shared, const WgmmaDescriptor& d, int warp) {
+void gather_rows(uint32_t (&image)[4][kLanes], const uint8_t* shared, const WgmmaDescriptor& d,
+                 int warp) {
   for (int r = 0; r < 4; ++r) {
     for (int row = 0; row < 8; ++row) {
-      std::memcpy(&image[r][4 * row], shared + wgmma_chunk_k_major(d, 16 * warp + 8 * (r % 2) + row, r / 2), 16);
+      std::memcpy(&image[r][4 * row],
+                  shared + wgmma_chunk_k_major(d, 16 * warp + 8 * (r % 2) + row, r / 2), 16);
     }
   }
 }
-void gather_columns(uint32_t (&image)[kLanes], const uint8_t* shared, const WgmmaDescriptor& d, int block, int c) {
+void gather_columns(uint32_t (&image)[kLanes], const uint8_t* shared, const WgmmaDescriptor& d,
+                    int block, int c) {
   for (int row = 0; row < 8; ++row) {
     std::memcpy(&image[4 * row], shared + wgmma_chunk_k_major(d, 8 * block + row, c), 16);
   }
@@ -41,10 +44,12 @@ void gather_columns(uint32_t (&image)[kLanes], const uint8_t* shared, const Wgmm
 
 PTXB_STEP void negate_all(float* p, int count) {
   __m256 sign = as_float(word(0x80000000u));
-  for (int i = 0; i < count; i += 8) _mm256_store_ps(p + i, _mm256_xor_ps(_mm256_load_ps(p + i), sign));
+  for (int i = 0; i < count; i += 8)
+    _mm256_store_ps(p + i, _mm256_xor_ps(_mm256_load_ps(p + i), sign));
 }
 
-// rows.value[(half * depth + k) * 32 + 8 * q]: the A values of row pair q for one k, each four times.
+// rows.value[(half * depth + k) * 32 + 8 * q]: the A values of row pair q for one k, each four
+// times.
 template <MmaType type, int t>
 PTXB_STEP void spread_values(float* to, const float* raw) {
   constexpr int kE = kElements<type>;
@@ -52,7 +57,8 @@ PTXB_STEP void spread_values(float* to, const float* raw) {
     for (int e = 0; e < kE; ++e) {
       const float* from = raw + (block * kE + e) * kLanes;
       float* row = to + ((block * 4 + t) * kE + e) * 32;
-      for (int i = 0; i < 32; i += 8) _mm256_store_ps(row + i, _mm256_permute_ps(_mm256_load_ps(from + i), t * 0x55));
+      for (int i = 0; i < 32; i += 8)
+        _mm256_store_ps(row + i, _mm256_permute_ps(_mm256_load_ps(from + i), t * 0x55));
     }
   }
 }
@@ -72,19 +78,23 @@ PTXB_STEP void finish_rows(WgmmaRows& rows, float* raw, bool negate) {
   spread_half<type>(rows.value + kDepth<type> * 32, raw + kHalfSize<type>);
   rows.safe = true;
   if constexpr (numerics == Numerics::Exact) {
-    rows.safe = fill_exponents(rows.word, rows.value, 2 * kDepth<type> * 32, element_info(type).lowest_exponent);
+    rows.safe = fill_exponents(rows.word, rows.value, 2 * kDepth<type> * 32,
+                               element_info(type).lowest_exponent);
   }
 }
 
 template <MmaType type, Numerics numerics>
-PTXB_TARGET void load_a_registers(WgmmaRows& rows, const WgmmaForm& form, const uint32_t* const* a) {
+PTXB_TARGET void load_a_registers(WgmmaRows& rows, const WgmmaForm& form,
+                                  const uint32_t* const* a) {
   alignas(32) float raw[2 * kHalfSize<type>];
-  for (int r = 0; r < 4; ++r) fill_a<type>(raw + r % 2 * kHalfSize<type> + r / 2 * kElements<type> * kLanes, a[r]);
+  for (int r = 0; r < 4; ++r)
+    fill_a<type>(raw + r % 2 * kHalfSize<type> + r / 2 * kElements<type> * kLanes, a[r]);
   finish_rows<type, numerics>(rows, raw, form.negate_a);
 }
 
 template <MmaType type, Numerics numerics>
-PTXB_TARGET void load_a(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d, int warp) {
+PTXB_TARGET void load_a(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared,
+                        const WgmmaDescriptor& d, int warp) {
   if (form.a_major == Major::K) {
     uint32_t image[4][kLanes];
     gather_rows(image, shared, d, warp);
@@ -110,13 +120,15 @@ PTXB_TARGET void load_a(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* s
 template <MmaType type>
 PTXB_STEP __m256 widen_column(const uint8_t* chunk) {
   __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(chunk));
-  __m256 v = type == MmaType::BF16 ? as_float(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16)) : _mm256_cvtph_ps(halves);
+  __m256 v = type == MmaType::BF16 ? as_float(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))
+                                   : _mm256_cvtph_ps(halves);
   return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
 // panel.value[(block * depth + k) * 8]: the eight columns of an n8 block for one k.
 template <MmaType type, Numerics numerics>
-PTXB_TARGET void load_b(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d) {
+PTXB_TARGET void load_b(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t* shared,
+                        const WgmmaDescriptor& d) {
   for (int block = 0; block < form.n / 8; ++block) {
     float* to = panel.value + block * kDepth<type> * 8;
     if (form.b_major == Major::K) {
@@ -126,7 +138,8 @@ PTXB_TARGET void load_b(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t*
         fill_b<type>(to + c * kElements<type> * 32, image);
       }
     } else if constexpr (kElements<type> == 2) {
-      for (int k = 0; k < 16; ++k) _mm256_store_ps(to + k * 8, widen_column<type>(shared + wgmma_chunk_mn_major(d, block, k)));
+      for (int k = 0; k < 16; ++k)
+        _mm256_store_ps(to + k * 8, widen_column<type>(shared + wgmma_chunk_mn_major(d, block, k)));
     }
   }
   int count = form.n * kDepth<type>;
@@ -139,8 +152,10 @@ PTXB_TARGET void load_b(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t*
 
 template <MmaAccumulator accumulator>
 PTXB_STEP void start_tile(HalfTile& t, uint32_t* const* d, ScaleD scale) {
-  if (scale == ScaleD::Keep) load_tile<accumulator>(t, d);
-  else zero_tile(t);
+  if (scale == ScaleD::Keep)
+    load_tile<accumulator>(t, d);
+  else
+    zero_tile(t);
 }
 
 PTXB_STEP void fma_spread(HalfTile& acc, const float* a, const float* b) {
@@ -161,8 +176,8 @@ PTXB_STEP void fma_spread(HalfTile& acc, const float* a, const float* b) {
 }
 
 template <MmaType a_type, MmaAccumulator accumulator>
-PTXB_TARGET void multiply_fast(const WgmmaRows& rows, const WgmmaPanel& panel, const WgmmaForm& form, uint32_t* const* d,
-                               ScaleD scale) {
+PTXB_TARGET void multiply_fast(const WgmmaRows& rows, const WgmmaPanel& panel,
+                               const WgmmaForm& form, uint32_t* const* d, ScaleD scale) {
   constexpr int kK = kDepth<a_type>;
   for (int block = 0; block < form.n / 8; ++block) {
     const float* b = panel.value + block * kK * 8;
@@ -178,7 +193,8 @@ PTXB_TARGET void multiply_fast(const WgmmaRows& rows, const WgmmaPanel& panel, c
 }
 
 template <MmaType a_type, MmaType b_type, MmaAccumulator accumulator>
-void scalar_lanes(float* lanes, const WgmmaRows& rows, const WgmmaPanel& panel, int block, int row_pair, int parity) {
+void scalar_lanes(float* lanes, const WgmmaRows& rows, const WgmmaPanel& panel, int block,
+                  int row_pair, int parity) {
   constexpr int kK = kDepth<a_type>;
   for (int lane = 0; lane < 8; ++lane) {
     float a[kK];
@@ -189,7 +205,8 @@ void scalar_lanes(float* lanes, const WgmmaRows& rows, const WgmmaPanel& panel, 
     }
     if constexpr (accumulator == MmaAccumulator::F32) {
       uint32_t c = std::bit_cast<uint32_t>(lanes[lane]);
-      lanes[lane] = std::bit_cast<float>(exact_dot_f32(kWgmmaModel<a_type, b_type>, kK, a, b, 1, c));
+      lanes[lane] =
+          std::bit_cast<float>(exact_dot_f32(kWgmmaModel<a_type, b_type>, kK, a, b, 1, c));
     } else {
       uint16_t c = half_from_f32(Half::F16, std::bit_cast<uint32_t>(lanes[lane]));
       lanes[lane] = f16_value(exact_dot_f16(kWgmmaModel<a_type, b_type>, kK, a, b, 1, c));
@@ -198,13 +215,16 @@ void scalar_lanes(float* lanes, const WgmmaRows& rows, const WgmmaPanel& panel, 
 }
 
 template <MmaType a_type, MmaType b_type, MmaAccumulator accumulator>
-PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, const WgmmaForm& form, uint32_t* const* d,
-                                ScaleD scale) {
+PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel,
+                                const WgmmaForm& form, uint32_t* const* d, ScaleD scale) {
   constexpr int kK = kDepth<a_type>;
   constexpr ExactModel kModel = kWgmmaModel<a_type, b_type>;
-  constexpr SumRounding kWideRounding = kModel.result_fraction_bits == 13 ? SumRounding::Truncate14 : SumRounding::Truncate24;
-  constexpr SumRounding kRounding = accumulator == MmaAccumulator::F32 ? kWideRounding : SumRounding::Odd24;
-  constexpr int kFloor = accumulator == MmaAccumulator::F32 ? kModel.exponent_floor : kModel.half_exponent_floor;
+  constexpr SumRounding kWideRounding =
+      kModel.result_fraction_bits == 13 ? SumRounding::Truncate14 : SumRounding::Truncate24;
+  constexpr SumRounding kRounding =
+      accumulator == MmaAccumulator::F32 ? kWideRounding : SumRounding::Odd24;
+  constexpr int kFloor =
+      accumulator == MmaAccumulator::F32 ? kModel.exponent_floor : kModel.half_exponent_floor;
   bool safe = rows.safe && panel.safe;
   for (int block = 0; block < form.n / 8; ++block) {
     for (int half = 0; half < 2; ++half) {
@@ -214,14 +234,15 @@ PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, 
       for (int i = 0; i < 8; ++i) {
         int a_at = half * kK * 32 + 8 * (i / 2);
         int b_at = block * kK * 8 + 4 * (i % 2);
-        if (safe && fused_block<kK, 32, kModel.fraction_bits, kRounding>(acc.v[i], rows.value + a_at, rows.word + a_at,
-                                                                         panel.value + b_at, panel.word + b_at, acc.v[i],
-                                                                         kFloor)) {
+        if (safe && fused_block<kK, 32, kModel.fraction_bits, kRounding>(
+                        acc.v[i], rows.value + a_at, rows.word + a_at, panel.value + b_at,
+                        panel.word + b_at, acc.v[i], kFloor)) {
           continue;
         }
         alignas(32) float lanes[8];
         _mm256_store_ps(lanes, acc.v[i]);
-        scalar_lanes<a_type, b_type, accumulator>(lanes, rows, panel, block, 4 * half + i / 2, i % 2);
+        scalar_lanes<a_type, b_type, accumulator>(lanes, rows, panel, block, 4 * half + i / 2,
+                                                  i % 2);
         acc.v[i] = _mm256_load_ps(lanes);
       }
       store_tile<accumulator>(tile, acc);
@@ -229,7 +250,8 @@ PTXB_TARGET void multiply_exact(const WgmmaRows& rows, const WgmmaPanel& panel, 
   }
 }
 
-// Integers: rows.word[(half * pairs + p) * 32 + 8 * q] and panel.word[(block * pairs + p) * 8] hold int16 pairs.
+// Integers: rows.word[(half * pairs + p) * 32 + 8 * q] and panel.word[(block * pairs + p) * 8] hold
+// int16 pairs.
 constexpr int kBytePairs = 16;
 
 template <int q = 0>
@@ -246,17 +268,20 @@ PTXB_STEP void spread_pairs(uint32_t* to, const uint32_t* raw) {
     for (int pair = 0; pair < 2; ++pair) {
       const uint32_t* from = raw + (block * 2 + pair) * kLanes;
       uint32_t* row = to + ((block * 4 + t) * 2 + pair) * 32;
-      for (int i = 0; i < 32; i += 8) store_lanes(row + i, _mm256_shuffle_epi32(load_lanes(from + i), t * 0x55));
+      for (int i = 0; i < 32; i += 8)
+        store_lanes(row + i, _mm256_shuffle_epi32(load_lanes(from + i), t * 0x55));
     }
   }
 }
 
 template <MmaType type>
-PTXB_TARGET void load_a_registers_integer(WgmmaRows& rows, const WgmmaForm&, const uint32_t* const* a) {
+PTXB_TARGET void load_a_registers_integer(WgmmaRows& rows, const WgmmaForm&,
+                                          const uint32_t* const* a) {
   uint32_t* words = reinterpret_cast<uint32_t*>(rows.word);
   for (int half = 0; half < 2; ++half) {
     alignas(32) uint32_t raw[4 * kLanes];
-    for (int block = 0; block < 2; ++block) fill_a_pairs<type>(raw + block * 2 * kLanes, a[2 * block + half]);
+    for (int block = 0; block < 2; ++block)
+      fill_a_pairs<type>(raw + block * 2 * kLanes, a[2 * block + half]);
     uint32_t* to = words + half * kBytePairs * 32;
     spread_pairs<0>(to, raw);
     spread_pairs<1>(to, raw);
@@ -266,8 +291,8 @@ PTXB_TARGET void load_a_registers_integer(WgmmaRows& rows, const WgmmaForm&, con
 }
 
 template <MmaType type>
-PTXB_TARGET void load_a_integer(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d,
-                                int warp) {
+PTXB_TARGET void load_a_integer(WgmmaRows& rows, const WgmmaForm& form, const uint8_t* shared,
+                                const WgmmaDescriptor& d, int warp) {
   uint32_t image[4][kLanes];
   gather_rows(image, shared, d, warp);
   const uint32_t* registers[4] = {image[0], image[1], image[2], image[3]};
@@ -275,7 +300,8 @@ PTXB_TARGET void load_a_integer(WgmmaRows& rows, const WgmmaForm& form, const ui
 }
 
 template <MmaType type>
-PTXB_TARGET void load_b_integer(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t* shared, const WgmmaDescriptor& d) {
+PTXB_TARGET void load_b_integer(WgmmaPanel& panel, const WgmmaForm& form, const uint8_t* shared,
+                                const WgmmaDescriptor& d) {
   uint32_t* words = reinterpret_cast<uint32_t*>(panel.word);
   for (int block = 0; block < form.n / 8; ++block) {
     for (int c = 0; c < 2; ++c) {
@@ -287,7 +313,8 @@ PTXB_TARGET void load_b_integer(WgmmaPanel& panel, const WgmmaForm& form, const 
 }
 
 template <bool clamp>
-PTXB_STEP void multiply_integer_tiles(const WgmmaRows& rows, const WgmmaPanel& panel, int n, uint32_t* const* d, ScaleD scale) {
+PTXB_STEP void multiply_integer_tiles(const WgmmaRows& rows, const WgmmaPanel& panel, int n,
+                                      uint32_t* const* d, ScaleD scale) {
   const uint32_t* a_words = reinterpret_cast<const uint32_t*>(rows.word);
   const uint32_t* b_words = reinterpret_cast<const uint32_t*>(panel.word);
   for (int block = 0; block < n / 8; ++block) {
@@ -306,10 +333,12 @@ PTXB_STEP void multiply_integer_tiles(const WgmmaRows& rows, const WgmmaPanel& p
   }
 }
 
-PTXB_TARGET void multiply_integer(const WgmmaRows& rows, const WgmmaPanel& panel, const WgmmaForm& form, uint32_t* const* d,
-                                  ScaleD scale) {
-  if (form.satfinite) multiply_integer_tiles<true>(rows, panel, form.n, d, scale);
-  else multiply_integer_tiles<false>(rows, panel, form.n, d, scale);
+PTXB_TARGET void multiply_integer(const WgmmaRows& rows, const WgmmaPanel& panel,
+                                  const WgmmaForm& form, uint32_t* const* d, ScaleD scale) {
+  if (form.satfinite)
+    multiply_integer_tiles<true>(rows, panel, form.n, d, scale);
+  else
+    multiply_integer_tiles<false>(rows, panel, form.n, d, scale);
 }
 
 template <MmaType a, MmaType b>
@@ -320,11 +349,11 @@ WgmmaKernel integer_kernel() {
 template <MmaType a, MmaType b, MmaAccumulator accumulator>
 WgmmaKernel kernel(Numerics numerics) {
   if (numerics == Numerics::Fast) {
-    return {load_b<b, Numerics::Fast>, load_a<a, Numerics::Fast>, load_a_registers<a, Numerics::Fast>,
-            multiply_fast<a, accumulator>};
+    return {load_b<b, Numerics::Fast>, load_a<a, Numerics::Fast>,
+            load_a_registers<a, Numerics::Fast>, multiply_fast<a, accumulator>};
   }
-  return {load_b<b, Numerics::Exact>, load_a<a, Numerics::Exact>, load_a_registers<a, Numerics::Exact>,
-          multiply_exact<a, b, accumulator>};
+  return {load_b<b, Numerics::Exact>, load_a<a, Numerics::Exact>,
+          load_a_registers<a, Numerics::Exact>, multiply_exact<a, b, accumulator>};
 }
 template <MmaType a, MmaType b>
 WgmmaKernel pick(const WgmmaForm& form, Numerics numerics) {
@@ -337,14 +366,24 @@ WgmmaKernel pick(const WgmmaForm& form, Numerics numerics) {
 WgmmaKernel avx2_wgmma_kernel(const WgmmaForm& form, Numerics numerics) {
   using T = MmaType;
   switch (form.a) {
-    case T::F16: return pick<T::F16, T::F16>(form, numerics);
-    case T::BF16: return kernel<T::BF16, T::BF16, MmaAccumulator::F32>(numerics);
-    case T::TF32: return kernel<T::TF32, T::TF32, MmaAccumulator::F32>(numerics);
-    case T::E4M3: return form.b == T::E4M3 ? pick<T::E4M3, T::E4M3>(form, numerics) : pick<T::E4M3, T::E5M2>(form, numerics);
-    case T::E5M2: return form.b == T::E4M3 ? pick<T::E5M2, T::E4M3>(form, numerics) : pick<T::E5M2, T::E5M2>(form, numerics);
-    case T::S8: return form.b == T::S8 ? integer_kernel<T::S8, T::S8>() : integer_kernel<T::S8, T::U8>();
-    case T::U8: return form.b == T::S8 ? integer_kernel<T::U8, T::S8>() : integer_kernel<T::U8, T::U8>();
-    default: return {};
+    case T::F16:
+      return pick<T::F16, T::F16>(form, numerics);
+    case T::BF16:
+      return kernel<T::BF16, T::BF16, MmaAccumulator::F32>(numerics);
+    case T::TF32:
+      return kernel<T::TF32, T::TF32, MmaAccumulator::F32>(numerics);
+    case T::E4M3:
+      return form.b == T::E4M3 ? pick<T::E4M3, T::E4M3>(form, numerics)
+                               : pick<T::E4M3, T::E5M2>(form, numerics);
+    case T::E5M2:
+      return form.b == T::E4M3 ? pick<T::E5M2, T::E4M3>(form, numerics)
+                               : pick<T::E5M2, T::E5M2>(form, numerics);
+    case T::S8:
+      return form.b == T::S8 ? integer_kernel<T::S8, T::S8>() : integer_kernel<T::S8, T::U8>();
+    case T::U8:
+      return form.b == T::S8 ? integer_kernel<T::U8, T::S8>() : integer_kernel<T::U8, T::U8>();
+    default:
+      return {};
   }
 }
 

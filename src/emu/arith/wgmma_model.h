@@ -1,5 +1,5 @@
-// Owns the parameters of the bit model for Hopper's wgmma: one fused block an instruction; fp8 keeps 13 bits.
-// Never used for mma.sync. Sources as in mma_exact.h.
+// Owns the parameters of the bit model for Hopper's wgmma: one fused block an instruction; fp8
+// keeps 13 bits. Never used for mma.sync. Sources as in mma_exact.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -324,6 +324,29 @@ void legal(int64_t which, const Args& a) {
       if (cudaEventElapsedTime(&ms, begin, end) || !(ms > 0)) abort();
       break;
     }
+    case 22: {  // each name in its newest form of the asked version
+      auto found = [](const char* name, int version, uint64_t flags, int code, int want_status) {
+        void* function = nullptr;
+        int status = -1;
+        if (cuGetProcAddress_v2(name, &function, version, flags, &status) != code || status != want_status) abort();
+        return function;
+      };
+      if (found("cuLaunchKernel", 13000, 0, 0, 0) != reinterpret_cast<void*>(&cuLaunchKernel)) abort();
+      if (found("cuLaunchKernel", 13000, 2, 0, 0) == reinterpret_cast<void*>(&cuLaunchKernel)) abort();
+      if (found("cuModuleGetGlobal", 12000, 0, 0, 0) != reinterpret_cast<void*>(&cuModuleGetGlobal_v2)) abort();
+      if (found("cuTensorMapEncodeTiled", 11000, 0, 500, 2) || found("cuNothing", 13000, 0, 500, 1)) abort();
+      honest(a);
+      break;
+    }
+    case 23: {
+      void *exec = nullptr, *graph = nullptr;
+      capture(a, &graph);
+      cudaGraphInstantiate(&exec, graph, 0);
+      cudaGraphLaunch(exec, a.stream);
+      cudaGraphExecDestroy(exec);
+      cudaGraphDestroy(graph);
+      break;
+    }
     default: abort();
   }
 }
@@ -416,7 +439,7 @@ void misbehave(int64_t which, const Args& a) {
     case 124: {
       pid_t child = fork();
       if (child == 0) _exit(0);
-      if (child < 0) throw std::runtime_error("fork was refused");
+      if (child < 0) abort();
       honest(a);
       break;
     }

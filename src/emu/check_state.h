@@ -1,0 +1,117 @@
+// Owns the shadow state of check mode: who last wrote and read each word, vector clocks, copies in flight, values that were
+// never initialised. Facts only; check_*.cc decide what is a finding.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "emu/worker.h"
+
+namespace ptxb::emu {
+
+// Clocks of the warps of a block: an access of warp r at clock c happened before warp w's next step when c <= w.seen[r]
+// (FastTrack; Flanagan, Freund: PLDI 2009). Lanes of a warp count as one thread here, except where said.
+using Clocks = std::array<uint32_t, 32>;
+inline void join(Clocks& into, const Clocks& from) {
+  for (size_t k = 0; k < into.size(); ++k) into[k] = into[k] < from[k] ? from[k] : into[k];
+}
+
+inline constexpr uint8_t kSeveralLanes = 0xff;
+
+// Four bytes of shared memory. Masks have a bit a byte.
+struct SharedWord {
+  uint32_t write_clock = 0, write_site = 0, write_phase = 0, write_step = 0;
+  uint32_t read_clock = 0, read_site = 0;
+  uint32_t readers = 0;     // 0: only read_warp; else index + 1 into CtaShadow::readers
+  uint32_t tainted_site = 0;  // where the uninitialised value in it was read
+  uint8_t write_warp = 0, write_lane = 0, write_mask = 0;
+  uint8_t read_warp = 0, read_lane = 0, read_mask = 0;
+  uint8_t initialised = 0;
+  bool write_atomic : 1 = false;
+  bool in_flight : 1 = false;  // cp.async, not waited for
+};
+
+// What a strong write left at its place for those who read it.
+struct Published {
+  uint32_t block_clock = 0;
+  Clocks clocks{};
+};
+
+struct CtaShadow {
+  std::vector<SharedWord> words;
+  std::vector<Clocks> readers;
+  std::array<Clocks, 16> barrier{};
+  Clocks cluster_barrier{};
+  uint32_t clock = 1;                                // rises at each release to other blocks
+  std::unordered_map<uint32_t, uint32_t> acquired;   // other blocks' clocks
+  std::unordered_map<uint32_t, Clocks> published;    // by shared offset
+};
+
+struct Flight {  // one lane's cp.async
+  uint32_t offset = 0, bytes = 0, group = 0;
+  uint8_t lane = 0;
+};
+
+struct WarpShadow {
+  Clocks seen{};
+  uint32_t clock = 1;  // its own entry of `seen` as well
+  uint32_t step = 0;
+  std::vector<Flight> flights;
+  std::array<uint32_t, 32> groups{};   // committed, by lane
+  // Of the load that runs: lanes that get a value never initialised, by destination register.
+  std::array<uint32_t, 8> load_taint{};
+  uint32_t load_site = 0;
+  bool any_taint = false;
+};
+
+// Four bytes of a tracked global buffer.
+struct GlobalWord {
+  uint32_t write_block = 0, write_block_clock = 0, write_clock = 0, write_site = 0;
+  uint32_t read_block = 0, read_block_clock = 0, read_clock = 0, read_site = 0;
+  uint32_t other_block = 0, other_block_clock = 0;  // an earlier reader of another block
+  uint8_t write_warp = 0, write_lane = 0, write_mask = 0;
+  uint8_t read_warp = 0, read_lane = 0, read_mask = 0, other_mask = 0;
+  bool write_atomic = false;
+};
+
+struct GlobalShadow {
+  Pages pages;  // GlobalWord each
+  uint64_t words = 0;
+  GlobalWord* at(uint64_t word) { return reinterpret_cast<GlobalWord*>(pages.data()) + word; }
+};
+
+class Checker {
+ public:
+  explicit Checker(Launch& launch_in) : launch(launch_in) {}
+  Launch& launch;
+  std::unordered_map<const Allocation*, GlobalShadow> global;
+  std::unordered_map<uint64_t, std::unordered_map<uint32_t, Published>> published;  // by global address, then block
+  GlobalShadow* shadow_of(const Allocation& allocation, bool for_write);
+  CodePlace place(uint32_t site) const;
+};
+
+struct AccessWords {  // one lane's access
+  uint32_t lane = 0;
+  uint64_t offset = 0;  // in the block's shared memory or the buffer
+  uint32_t bytes = 0;
+};
+
+// How an access takes part.
+struct AccessKind {
+  bool writes = false, atomic = false, asynchronous = false;
+  uint32_t site = 0;
+  // Writes: the bytes that will be stored, so that writing what is there already is no conflict; nullptr: not known.
+  const uint8_t* data = nullptr;
+  const uint8_t* present = nullptr;
+};
+
+void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& kind);
+void check_global_access(Warp& w, const Allocation& allocation, const AccessWords& access, const AccessKind& kind);
+// Strong operations order what they connect; nothing is demanded of their fences (no correct protocol is accused).
+void acquire_at(Warp& w, bool shared, uint64_t address);
+void release_at(Warp& w, bool shared, uint64_t address);
+
+}  // namespace ptxb::emu
