@@ -1,6 +1,6 @@
 // Fault: the host function starts another process, which would live on after the evaluation.
-// Shows: a child that must be refused or reaped; the parent gives up when it is refused.
-// Tiles: CTA 32x32x32, 64 threads. Expected verdict: host_crash (stage launch).
+// Shows: a child that must be noticed and ended; the parent gives up when it is refused.
+// Tiles: CTA 32x32x32, 64 threads. Expected verdict: launch_unsupported (stage launch).
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 

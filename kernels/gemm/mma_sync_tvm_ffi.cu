@@ -71,18 +71,32 @@ __device__ __forceinline__ uint32_t swizzled(uint32_t row, uint32_t chunk) {
   return row * kRowBytes + ((chunk ^ (row & 7)) << 4);
 }
 
-// One operand's tile (128 rows x 64 k) of one stage. Rows past the end and k past the end become
-// zeros; their addresses are clamped to the matrix so that nothing outside is ever named.
-__device__ __forceinline__ void load_tile(uint32_t shared, const __nv_bfloat16* __restrict__ matrix,
-                                          int64_t row0, int64_t rows, int64_t k0, int64_t depth) {
+// A thread copies one 16-byte chunk (its number modulo 8) of every 32nd row of either tile. Rows
+// past the end are replaced by the last one, whose products nobody stores.
+constexpr int kCopies = kTileM * 8 / kThreads;
+static_assert(kTileM == kTileN, "both operands are copied alike");
+__device__ __forceinline__ void place_rows(const __nv_bfloat16* (&sources)[kCopies],
+                                           const __nv_bfloat16* matrix, int64_t row0, int64_t rows,
+                                           int64_t depth) {
 #pragma unroll
-  for (int i = 0; i < kTileM * 8 / kThreads; ++i) {
-    const uint32_t index = threadIdx.x + i * kThreads;
-    const uint32_t row = index / 8, chunk = index % 8;
-    const int64_t k = k0 + chunk * 8;
-    const bool inside = row0 + row < rows && k < depth;
-    const __nv_bfloat16* source = inside ? matrix + (row0 + row) * depth + k : matrix;
-    copy_async(shared + swizzled(row, chunk), source, inside ? 16 : 0);
+  for (int i = 0; i < kCopies; ++i) {
+    const int64_t row = row0 + threadIdx.x / 8 + i * (kThreads / 8);
+    sources[i] = matrix + min(row, rows - 1) * depth;
+  }
+}
+// Both tiles of one stage. Past the end of K the chunk becomes zeros; its address stays inside.
+__device__ __forceinline__ void load_stage(uint32_t stage, const __nv_bfloat16* const (&a)[kCopies],
+                                           const __nv_bfloat16* const (&b)[kCopies], int64_t k0,
+                                           int64_t depth) {
+  const int64_t k = k0 + threadIdx.x % 8 * 8;
+  const int64_t offset = k < depth ? k : 0;
+  const int valid_bytes = k < depth ? 16 : 0;
+  const uint32_t target = stage + swizzled(threadIdx.x / 8, threadIdx.x % 8);
+#pragma unroll
+  for (int i = 0; i < kCopies; ++i) {  // 32 rows further the swizzle is the same
+    const uint32_t row_offset = i * (kThreads / 8) * kRowBytes;
+    copy_async(target + row_offset, a[i] + offset, valid_bytes);
+    copy_async(target + kTileABytes + row_offset, b[i] + offset, valid_bytes);
   }
 }
 
@@ -103,43 +117,44 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int64_t row0 = static_cast<int64_t>(first_m + in_group % group_m) * kTileM;
   const int64_t column0 = static_cast<int64_t>(in_group / group_m) * kTileN;
 
+  const __nv_bfloat16 *a_rows[kCopies], *b_rows[kCopies];
+  place_rows(a_rows, A, row0, M, K);
+  place_rows(b_rows, B, column0, N, K);
   float sum[kBlocksM][kBlocksN][4] = {};
   const int steps = static_cast<int>((K + kTileK - 1) / kTileK);
   for (int s = 0; s < kStages - 1; ++s) {
-    if (s < steps) {
-      load_tile(shared + s * kStageBytes, A, row0, M, static_cast<int64_t>(s) * kTileK, K);
-      load_tile(shared + s * kStageBytes + kTileABytes, B, column0, N,
-                static_cast<int64_t>(s) * kTileK, K);
-    }
+    if (s < steps)
+      load_stage(shared + s * kStageBytes, a_rows, b_rows, static_cast<int64_t>(s) * kTileK, K);
     commit_copies();  // possibly empty: keeps "one group per step" true
   }
 
-  // ldmatrix addresses of this lane: the row it names, and its half (k 0..7 or 8..15) of a k16
-  // block.
-  const uint32_t a_row = warp_row + lane % 16, a_half = lane / 16;
-  const uint32_t b_row = warp_column + lane / 16 * 8 + lane % 8, b_half = lane / 8 % 2;
-  int slot = 0;
+  // ldmatrix addresses of this lane: the row it names, and its half (k 0..7 or 8..15) of each k16
+  // block. Blocks of 16 rows further down only add a constant, since the swizzle is the same there.
+  uint32_t a_offset[kTileK / 16], b_offset[kTileK / 16];
+#pragma unroll
+  for (uint32_t block = 0; block < kTileK / 16; ++block) {
+    a_offset[block] = swizzled(warp_row + lane % 16, block * 2 + lane / 16);
+    b_offset[block] =
+        kTileABytes + swizzled(warp_column + lane / 16 * 8 + lane % 8, block * 2 + lane / 8 % 2);
+  }
+  uint32_t stage = shared, refill = shared + (kStages - 1) * kStageBytes;
+  const uint32_t last_stage = refill;
   for (int step = 0; step < steps; ++step) {
     wait_copies<kStages - 2>();  // this thread's part of `step` has landed
-    __syncthreads();  // everybody's part has, and everybody is done with the slot refilled next
+    __syncthreads();             // everybody's part has, and nobody uses the stage refilled next
     const int ahead = step + kStages - 1;
-    const uint32_t refill = shared + (slot == 0 ? kStages - 1 : slot - 1) * kStageBytes;
-    if (ahead < steps) {
-      load_tile(refill, A, row0, M, static_cast<int64_t>(ahead) * kTileK, K);
-      load_tile(refill + kTileABytes, B, column0, N, static_cast<int64_t>(ahead) * kTileK, K);
-    }
+    if (ahead < steps) load_stage(refill, a_rows, b_rows, static_cast<int64_t>(ahead) * kTileK, K);
     commit_copies();
 
-    const uint32_t a_tile = shared + slot * kStageBytes, b_tile = a_tile + kTileABytes;
 #pragma unroll
     for (uint32_t block = 0; block < kTileK / 16; ++block) {
       uint32_t a[kBlocksM][4], b[kBlocksN / 2][4];
 #pragma unroll
       for (int i = 0; i < kBlocksM; ++i)
-        load_matrices(a[i], a_tile + swizzled(a_row + i * 16, block * 2 + a_half));
+        load_matrices(a[i], stage + a_offset[block] + i * 16 * kRowBytes);
 #pragma unroll
       for (int j = 0; j < kBlocksN / 2; ++j)
-        load_matrices(b[j], b_tile + swizzled(b_row + j * 16, block * 2 + b_half));
+        load_matrices(b[j], stage + b_offset[block] + j * 16 * kRowBytes);
 #pragma unroll
       for (int i = 0; i < kBlocksM; ++i) {
 #pragma unroll
@@ -147,7 +162,8 @@ __global__ void __launch_bounds__(kThreads, 2)
           multiply(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
       }
     }
-    slot = slot == kStages - 1 ? 0 : slot + 1;
+    refill = stage;
+    stage = stage == last_stage ? shared : stage + kStageBytes;
   }
 
   // Epilogue: fragments to shared memory, then whole 16-byte pieces of rows to C.

@@ -1,5 +1,5 @@
-// Owns turning questions about a plan into worker jobs and their answers into outcomes. Never judges.
-// SPDX-License-Identifier: Apache-2.0
+// Owns turning questions about a plan into worker jobs and their answers into outcomes. Never
+// judges. SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda_backend.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace ptxb {
 
 namespace {
 
-// Generation of inputs, the reference and the comparison of the largest tasks, and a worker's cold start.
+// Generation of inputs, the reference and the comparison of the largest tasks, and a worker's cold
+// start.
 constexpr double kJobOverheadS = 60;
 
 std::string hello_text(const Json& hello, std::string_view key) {
@@ -48,8 +49,10 @@ WorkerResult silent_end(const JobReply& reply) {
   result.stage = "run";
   const bool late = reply.kind == JobReply::Kind::TimedOut;
   result.status = late ? RunStatus::Budget : RunStatus::Fault;
-  result.cause = late ? "the GPU worker did not answer in time and was killed " + stage_words(reply.last_progress)
-                      : "the GPU worker ended (" + reply.died_of + ") " + stage_words(reply.last_progress);
+  result.cause =
+      late ? "the GPU worker did not answer in time and was killed " +
+                 stage_words(reply.last_progress)
+           : "the GPU worker ended (" + reply.died_of + ") " + stage_words(reply.last_progress);
   return result;
 }
 
@@ -58,8 +61,10 @@ std::string plan_key(const LaunchPlan& plan) { return sha256(plan); }
 timing::Work timing_work(const Task& task) {
   timing::Work work;
   work.matrix_flops = work_of(task).matrix_flops;
-  for (const TensorSpec& tensor : task.definition.inputs) work.bytes_in += static_cast<double>(task.size_bytes(tensor));
-  for (const TensorSpec& tensor : task.definition.outputs) work.bytes_out += static_cast<double>(task.size_bytes(tensor));
+  for (const TensorSpec& tensor : task.definition.inputs)
+    work.bytes_in += static_cast<double>(task.size_bytes(tensor));
+  for (const TensorSpec& tensor : task.definition.outputs)
+    work.bytes_out += static_cast<double>(task.size_bytes(tensor));
   return work;
 }
 
@@ -88,7 +93,8 @@ Json to_json(const TimingRecord& record) {
 }
 
 CudaBackend::CudaBackend(const CudaSettings& settings)
-    : settings_(settings), worker_({settings.worker, {"--device", std::to_string(settings.device)}, 60, 64u << 10}) {
+    : settings_(settings),
+      worker_({settings.worker, {"--device", std::to_string(settings.device)}, 60, 64u << 10}) {
   if (settings_.nvdisasm.empty()) settings_.nvdisasm = find_nvdisasm();
 }
 
@@ -106,14 +112,16 @@ Result<WorkerResult> CudaBackend::ask(WorkerJob& job, double timeout_s) {
   const Frame frame = encode_job(job);
   std::optional<Error> error;
   std::optional<JobReply> silent;
-  // One retry in a fresh worker: what a candidate causes happens again, what the harness suffered usually does not.
+  // One retry in a fresh worker: what a candidate causes happens again, what the harness suffered
+  // usually does not.
   for (int attempt = 0; attempt < 2; ++attempt) {
     Result<JobReply> reply = worker_.run(frame, timeout_s);
     if (!reply) {
       error = std::move(reply).error();
       continue;
     }
-    if (reply->kind == JobReply::Kind::TimedOut) return silent_end(*reply);  // twice as long would tell nothing new
+    if (reply->kind == JobReply::Kind::TimedOut)
+      return silent_end(*reply);  // twice as long would tell nothing new
     if (reply->kind == JobReply::Kind::Died) {
       silent = *std::move(reply);
       continue;
@@ -131,14 +139,16 @@ Result<WorkerResult> CudaBackend::ask(WorkerJob& job, double timeout_s) {
 }
 
 Result<RunOutcome> CudaBackend::run(const Task& task, const LaunchPlan& plan, const RunSpec& spec) {
-  if (spec.depth == RunDepth::Hazards) return unsupported("races and fences are found by the emulator, not on the GPU");
-  if (!spec.neutralised_family.empty()) return unsupported("instructions are withheld by the emulator, not on the GPU");
+  if (spec.depth == RunDepth::Hazards)
+    return unsupported("races and fences are found by the emulator, not on the GPU");
+  if (!spec.neutralised_family.empty())
+    return unsupported("instructions are withheld by the emulator, not on the GPU");
   WorkerJob job;
   job.kind = JobKind::Check;
   job.plan = plan;
   job.task = task;
   job.inputs = spec.inputs;
-  job.run_timeout_s = std::clamp(spec.wall_budget_s, 0.001, 3600.0);
+  job.run_timeout_s = std::clamp(spec.wall_budget_s, 0.001, settings_.run_timeout_s);
   job.repeat = spec.inputs.distribution == Distribution::Normal ? Repeat::Twice : Repeat::Once;
   PTXB_TRY(WorkerResult result, ask(job, 3 * job.run_timeout_s + kJobOverheadS));
   RunOutcome outcome;
@@ -152,7 +162,9 @@ Result<RunOutcome> CudaBackend::run(const Task& task, const LaunchPlan& plan, co
   if (result.padding_modified) {
     Finding finding;
     finding.kind = FindingKind::OutOfBounds;
-    finding.message = "memory beside a buffer was written: within the 2 MiB in front of it, or between its end and the next 256 bytes";
+    finding.message =
+        "memory beside a buffer was written: within the 2 MiB in front of it, or between its end "
+        "and the next 256 bytes";
     finding.hint = "check the first and last index that each block writes";
     outcome.findings.push_back(std::move(finding));
     if (outcome.status == RunStatus::Completed) {
@@ -160,7 +172,9 @@ Result<RunOutcome> CudaBackend::run(const Task& task, const LaunchPlan& plan, co
       outcome.cause = outcome.findings.back().message;
     }
   }
-  if (outcome.status == RunStatus::Completed) checked_[plan_key(plan)] = {spec.inputs, result.digest};
+  const bool normal = spec.inputs.distribution == Distribution::Normal;
+  if (outcome.status == RunStatus::Completed && normal)
+    checked_[plan_key(plan)] = {spec.inputs, result.digest};
   return outcome;
 }
 
@@ -179,13 +193,16 @@ Result<std::vector<OpcodeCount>> CudaBackend::count(const Task& task, const Laun
   listing_.clear();
   WorkerJob job;
   job.kind = JobKind::Count;
+  job.run_timeout_s = settings_.run_timeout_s;
   job.plan = plan;
   job.task = task;
   PTXB_TRY(const WorkerResult result, ask(job, 2 * job.run_timeout_s + kJobOverheadS));
-  if (result.status != RunStatus::Completed) return unsupported("the counted run did not complete: " + result.cause);
+  if (result.status != RunStatus::Completed)
+    return unsupported("the counted run did not complete: " + result.cause);
   std::vector<SassFunction> functions;
   for (const PlanModule& module : plan.modules) {
-    if (module.cubin.empty()) return unsupported("module " + module.name + " has no cubin: its machine code is not known");
+    if (module.cubin.empty())
+      return unsupported("module " + module.name + " has no cubin: its machine code is not known");
     PTXB_TRY(const std::vector<SassFunction>* own, functions_of(module.cubin));
     functions.insert(functions.end(), own->begin(), own->end());
   }
@@ -203,6 +220,7 @@ Result<std::vector<OpcodeCount>> CudaBackend::count(const Task& task, const Laun
 Result<SpeedOutcome> CudaBackend::time(const Task& task, const LaunchPlan& plan) {
   WorkerJob job;
   job.kind = JobKind::Time;
+  job.run_timeout_s = settings_.run_timeout_s;
   job.plan = plan;
   job.task = task;
   job.policy = settings_.policy;
@@ -216,8 +234,14 @@ Result<SpeedOutcome> CudaBackend::time(const Task& task, const LaunchPlan& plan)
   PTXB_TRY(const WorkerResult result, ask(job, sampling_s + 2 * job.run_timeout_s + kJobOverheadS));
 
   const double nominal_mhz = nominal_clock_mhz(worker_.hello());
-  timing_ = {timing::summarise(result.cold, job.policy, nominal_mhz), timing::summarise(result.hot, job.policy, nominal_mhz),
-             result.baseline, result.baseline_missing, result.stopped, result.preheat_s, result.sampling_s, result.gpu_s,
+  timing_ = {timing::summarise(result.cold, job.policy, nominal_mhz),
+             timing::summarise(result.hot, job.policy, nominal_mhz),
+             result.baseline,
+             result.baseline_missing,
+             result.stopped,
+             result.preheat_s,
+             result.sampling_s,
+             result.gpu_s,
              result.digest_mismatches};
   SpeedOutcome outcome;
   SpeedGate& gate = outcome.gate;
@@ -234,12 +258,15 @@ Result<SpeedOutcome> CudaBackend::time(const Task& task, const LaunchPlan& plan)
   gate.speedup_high = cold.speedup_high;
   gate.candidate_ms = cold.candidate_ms;
   gate.baseline_ms = cold.baseline_ms;
-  if (result.baseline) gate.baseline = result.baseline->library + ", " + result.baseline->algorithm;
-  else gate.baseline = result.baseline_missing;
+  if (result.baseline)
+    gate.baseline = result.baseline->library + ", " + result.baseline->algorithm;
+  else
+    gate.baseline = result.baseline_missing;
   if (!result.modified_inputs.empty() || result.padding_modified || result.digest_mismatches > 0) {
     gate.status = GateStatus::Failed;
     gate.reason = result.digest_mismatches > 0
-                      ? std::to_string(result.digest_mismatches) + " timed runs gave other outputs than the checked run"
+                      ? std::to_string(result.digest_mismatches) +
+                            " timed runs gave other outputs than the checked run"
                       : "memory that is not the candidate's changed while it was timed";
   }
   const arch::Chip* chip = chip_of(worker_.hello());
@@ -249,7 +276,8 @@ Result<SpeedOutcome> CudaBackend::time(const Task& task, const LaunchPlan& plan)
       gate.tflops = work.matrix_flops / *cold.candidate_ms * 1e-9;
       gate.peak_share = *gate.tflops / chip->bf16_tflops;
     }
-    const timing::Plausibility plausible = timing::judge_time(*cold.candidate_ms, timing::roofline_floor(work, *chip));
+    const timing::Plausibility plausible =
+        timing::judge_time(*cold.candidate_ms, timing::roofline_floor(work, *chip));
     if (!plausible.plausible) outcome.implausible = plausible.reason;
   }
   return outcome;

@@ -34,12 +34,14 @@ Result<int> run_tool(const std::vector<std::string>& words, const std::string& o
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
   ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
   const int spawned = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (spawned != 0) return harness_error("cannot start " + words[0] + ": error " + std::to_string(spawned));
+  if (spawned != 0)
+    return harness_error("cannot start " + words[0] + ": error " + std::to_string(spawned));
   const double deadline_s = now_s() + kDeadlineS;
   int status = 0;
   for (;;) {
@@ -60,9 +62,11 @@ Result<int> run_tool(const std::vector<std::string>& words, const std::string& o
 std::string find_nvdisasm() {
   std::vector<std::string> patterns;
   if (const char* path = ::getenv("PATH")) {
-    for (std::string_view folder : split(path, ':')) patterns.push_back(std::string(folder) + "/nvdisasm");
+    for (std::string_view folder : split(path, ':'))
+      patterns.push_back(std::string(folder) + "/nvdisasm");
   }
-  if (const char* home = ::getenv("CUDA_HOME")) patterns.push_back(std::string(home) + "/bin/nvdisasm");
+  if (const char* home = ::getenv("CUDA_HOME"))
+    patterns.push_back(std::string(home) + "/bin/nvdisasm");
   patterns.push_back("/usr/local/cuda/bin/nvdisasm");
   patterns.push_back(".venv/lib/python3*/site-packages/nvidia/*/bin/nvdisasm");
   std::string found;
@@ -80,12 +84,15 @@ std::string find_nvdisasm() {
 }
 
 Result<std::string> disassemble(const std::string& cubin, const std::string& nvdisasm) {
-  if (nvdisasm.empty()) return unsupported("no nvdisasm on this machine: machine instructions cannot be named");
+  if (nvdisasm.empty())
+    return unsupported("no nvdisasm on this machine: machine instructions cannot be named");
   PTXB_TRY(const TempFolder folder, TempFolder::make("ptxb-sass"));
-  const std::string input = (folder.path() / "module.cubin").string(), output = (folder.path() / "listing").string();
+  const std::string input = (folder.path() / "module.cubin").string(),
+                    output = (folder.path() / "listing").string();
   PTXB_CHECK_OK(write_file(input, cubin));
   PTXB_TRY(const int status, run_tool({nvdisasm, "-c", input}, output));
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return harness_error("nvdisasm failed on the module");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return harness_error("nvdisasm failed on the module");
   return read_file(output, 256u << 20);
 }
 

@@ -1,5 +1,5 @@
-// Owns calling nvdisasm on a cubin for the GPU backend, which must work where the compiler's room is not built.
-// SPDX-License-Identifier: Apache-2.0
+// Owns calling nvdisasm on a cubin for the GPU backend, which must work where the compiler's room
+// is not built. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -8,10 +8,12 @@
 
 namespace ptxb {
 
-// The first nvdisasm on PATH, under CUDA_HOME and /usr/local/cuda, or in NVIDIA's wheels under .venv; "" when none is there.
+// The first nvdisasm on PATH, under CUDA_HOME and /usr/local/cuda, or in NVIDIA's wheels under
+// .venv; "" when none is there.
 std::string find_nvdisasm();
 
-// Text of `nvdisasm -c`. Error: Unsupported when the tool is missing, Harness when it fails, Limit after 60 s.
+// Text of `nvdisasm -c`. Error: Unsupported when the tool is missing, Harness when it fails, Limit
+// after 60 s.
 Result<std::string> disassemble(const std::string& cubin, const std::string& nvdisasm);
 
 }  // namespace ptxb

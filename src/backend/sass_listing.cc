@@ -26,7 +26,8 @@ std::optional<SassInstruction> parse_line(std::string_view line) {
   SassInstruction instruction;
   instruction.offset_bytes = static_cast<uint32_t>(*offset);
   std::string_view rest = trim(line.substr(close + 2));
-  if (const size_t end = rest.find(';'); end != std::string_view::npos) rest = trim(rest.substr(0, end));
+  if (const size_t end = rest.find(';'); end != std::string_view::npos)
+    rest = trim(rest.substr(0, end));
   if (rest.starts_with("@")) {
     const size_t space = rest.find(' ');
     instruction.guard = std::string(rest.substr(0, space));
@@ -35,7 +36,8 @@ std::optional<SassInstruction> parse_line(std::string_view line) {
   const size_t space = rest.find(' ');
   instruction.opcode = std::string(rest.substr(0, space));
   if (space != std::string_view::npos) instruction.operands = std::string(trim(rest.substr(space)));
-  if (instruction.opcode.empty() || instruction.opcode.starts_with("/*")) return std::nullopt;  // an encoding line
+  if (instruction.opcode.empty() || instruction.opcode.starts_with("/*"))
+    return std::nullopt;  // an encoding line
   return instruction;
 }
 
@@ -57,7 +59,8 @@ std::optional<std::array<double, 3>> packed_shape(std::string_view part) {
   for (std::string_view m_n : {"168", "88"}) {
     if (!part.starts_with(m_n)) continue;
     const auto k = parse_uint(part.substr(m_n.size()));
-    if (k && *k >= 4 && *k <= 256) return std::array<double, 3>{m_n == "168" ? 16.0 : 8.0, 8.0, static_cast<double>(*k)};
+    if (k && *k >= 4 && *k <= 256)
+      return std::array<double, 3>{m_n == "168" ? 16.0 : 8.0, 8.0, static_cast<double>(*k)};
   }
   return std::nullopt;
 }
@@ -79,7 +82,8 @@ std::vector<SassFunction> parse_sass(std::string_view listing) {
       continue;
     }
     if (!inside) continue;
-    if (auto instruction = parse_line(line)) functions.back().instructions.push_back(*std::move(instruction));
+    if (auto instruction = parse_line(line))
+      functions.back().instructions.push_back(*std::move(instruction));
   }
   return functions;
 }
@@ -87,13 +91,15 @@ std::vector<SassFunction> parse_sass(std::string_view listing) {
 bool does_nothing(const SassInstruction& instruction) {
   const std::string_view word = first_word(instruction.opcode);
   if (!word.ends_with("GMMA")) return false;
-  return instruction.operands.starts_with("RZ,") && instruction.operands.find("gdesc[URZ]") != std::string::npos;
+  return instruction.operands.starts_with("RZ,") &&
+         instruction.operands.find("gdesc[URZ]") != std::string::npos;
 }
 
 double flops_a_warp(std::string_view opcode) {
   const std::string_view word = first_word(opcode);
   const bool warpgroup = word.ends_with("GMMA");
-  const bool warp = word == "HMMA" || word == "IMMA" || word == "DMMA" || word == "QMMA" || word == "BMMA";
+  const bool warp =
+      word == "HMMA" || word == "IMMA" || word == "DMMA" || word == "QMMA" || word == "BMMA";
   if (!warpgroup && !warp) return 0;
   for (std::string_view part : split(opcode, '.')) {
     const auto shape = warpgroup ? spelled_shape(part) : packed_shape(part);
@@ -106,9 +112,11 @@ double flops_a_warp(std::string_view opcode) {
 std::string operand_type_of_sass(std::string_view opcode) {
   if (flops_a_warp(opcode) == 0) return "";
   // The operands' type comes after the accumulator's: the last one said counts.
-  std::string type = first_word(opcode).ends_with("GMMA") || first_word(opcode) == "HMMA" ? ".f16" : "";
+  std::string type =
+      first_word(opcode).ends_with("GMMA") || first_word(opcode) == "HMMA" ? ".f16" : "";
   constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
-      {"BF16", ".bf16"}, {"TF32", ".tf32"}, {"E4M3", ".e4m3"}, {"E5M2", ".e5m2"}, {"S8", ".s8"}, {"U8", ".u8"}};
+      {"BF16", ".bf16"}, {"TF32", ".tf32"}, {"E4M3", ".e4m3"},
+      {"E5M2", ".e5m2"}, {"S8", ".s8"},     {"U8", ".u8"}};
   for (std::string_view part : split(opcode, '.')) {
     for (const auto& [sass, ptx] : kTypes) {
       if (part == sass) type = ptx;
@@ -128,7 +136,8 @@ double bytes_a_thread(std::string_view opcode) {
 
 namespace {
 
-// Of CUtensorMapDataType (cuda.h); packed 4- and 6-bit types as the whole bytes they take in memory.
+// Of CUtensorMapDataType (cuda.h); packed 4- and 6-bit types as the whole bytes they take in
+// memory.
 double element_bytes(uint32_t dtype) {
   constexpr double kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 0.5, 0.5, 0.75};
   return dtype < std::size(kBytes) ? kBytes[dtype] : 0;
@@ -136,7 +145,8 @@ double element_bytes(uint32_t dtype) {
 
 bool lies_in(const LaunchPlan& plan, uint64_t address, BufferRole role) {
   return std::any_of(plan.buffers.begin(), plan.buffers.end(), [&](const PlanBuffer& buffer) {
-    return buffer.role == role && address >= buffer.address && address - buffer.address < buffer.size_bytes;
+    return buffer.role == role && address >= buffer.address &&
+           address - buffer.address < buffer.size_bytes;
   });
 }
 
@@ -150,9 +160,10 @@ void estimate_tma_bytes(const LaunchPlan& plan, std::vector<OpcodeCount>& counts
     double smallest = 0;
     for (const PlanTensorMap& map : plan.tensor_maps) {
       const std::string rank = "." + std::to_string(map.rank) + "D";
-      const bool fits = count.opcode.find(rank) != std::string::npos &&
-                        (lies_in(plan, map.address, load ? BufferRole::Input : BufferRole::Output) ||
-                         lies_in(plan, map.address, BufferRole::Scratch));
+      const bool fits =
+          count.opcode.find(rank) != std::string::npos &&
+          (lies_in(plan, map.address, load ? BufferRole::Input : BufferRole::Output) ||
+           lies_in(plan, map.address, BufferRole::Scratch));
       if (!fits) continue;
       double box = element_bytes(map.dtype);
       for (uint32_t i = 0; i < map.rank; ++i) box *= map.box[i];
@@ -166,15 +177,16 @@ std::string family_of_sass(const SassInstruction& instruction) {
   if (does_nothing(instruction)) return "";
   const std::string_view word = first_word(instruction.opcode);
   for (const arch::Family& family : arch::families()) {
-    if (std::find(family.sass_prefixes.begin(), family.sass_prefixes.end(), word) != family.sass_prefixes.end()) {
+    if (std::find(family.sass_prefixes.begin(), family.sass_prefixes.end(), word) !=
+        family.sass_prefixes.end()) {
       return family.name;
     }
   }
   return "";
 }
 
-std::vector<OpcodeCount> count_opcodes(const std::vector<SassFunction>& functions, const std::vector<SassCount>& counts,
-                                       uint64_t& unmatched) {
+std::vector<OpcodeCount> count_opcodes(const std::vector<SassFunction>& functions,
+                                       const std::vector<SassCount>& counts, uint64_t& unmatched) {
   std::map<std::pair<std::string_view, uint32_t>, const SassInstruction*> places;
   for (const SassFunction& function : functions) {
     for (const SassInstruction& instruction : function.instructions) {
@@ -192,8 +204,10 @@ std::vector<OpcodeCount> count_opcodes(const std::vector<SassFunction>& function
     const SassInstruction& instruction = *found->second;
     const std::string type = operand_type_of_sass(instruction.opcode);
     std::string opcode = instruction.opcode;
-    if (does_nothing(instruction)) opcode += " " + instruction.operands;
-    else if (!type.empty()) opcode += " (" + type + ")";
+    if (does_nothing(instruction))
+      opcode += " " + instruction.operands;
+    else if (!type.empty())
+      opcode += " (" + type + ")";
     OpcodeCount& out = merged[{count.function, opcode}];
     out.kernel = count.function;
     out.opcode = opcode;
@@ -204,7 +218,9 @@ std::vector<OpcodeCount> count_opcodes(const std::vector<SassFunction>& function
     out.threads += count.threads;
     out.bytes += bytes_a_thread(instruction.opcode) * static_cast<double>(count.threads);
     if (!does_nothing(instruction)) {
-      out.flops += flops_a_warp(instruction.opcode) * std::min(static_cast<double>(count.warps), static_cast<double>(count.threads) / 32);
+      out.flops +=
+          flops_a_warp(instruction.opcode) *
+          std::min(static_cast<double>(count.warps), static_cast<double>(count.threads) / 32);
     }
   }
   std::vector<OpcodeCount> all;
@@ -212,7 +228,8 @@ std::vector<OpcodeCount> count_opcodes(const std::vector<SassFunction>& function
   return all;
 }
 
-std::string annotate_sass(const std::vector<SassFunction>& functions, const std::vector<SassCount>& counts) {
+std::string annotate_sass(const std::vector<SassFunction>& functions,
+                          const std::vector<SassCount>& counts) {
   std::map<std::pair<std::string_view, uint32_t>, const SassCount*> places;
   for (const SassCount& count : counts) places[{count.function, count.offset_bytes}] = &count;
   std::string text;
@@ -225,8 +242,10 @@ std::string annotate_sass(const std::vector<SassFunction>& functions, const std:
       const SassCount none;
       const SassCount& count = found != places.end() ? *found->second : none;
       char line[128];
-      std::snprintf(line, sizeof line, "%12llu %12llu  /*%04x*/ %6s ", static_cast<unsigned long long>(count.warps),
-                    static_cast<unsigned long long>(count.threads), instruction.offset_bytes, instruction.guard.c_str());
+      std::snprintf(line, sizeof line, "%12llu %12llu  /*%04x*/ %6s ",
+                    static_cast<unsigned long long>(count.warps),
+                    static_cast<unsigned long long>(count.threads), instruction.offset_bytes,
+                    instruction.guard.c_str());
       text += line + instruction.opcode + " " + instruction.operands + "\n";
     }
   }

@@ -1,5 +1,5 @@
-// Owns the tests of the SASS join: literal listings (as nvdisasm 13 prints them) and counts in, counts by opcode out.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the tests of the SASS join: literal listings (as nvdisasm 13 prints them) and counts in,
+// counts by opcode out. SPDX-License-Identifier: Apache-2.0
 #include "backend/sass_listing.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,8 @@
 namespace ptxb {
 namespace {
 
-constexpr const char* kListing = R"(	.headerflags	@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"
+constexpr const char* kListing =
+    R"(	.headerflags	@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"
 	.elftype	@"ET_EXEC"
 
 //--------------------- .text.gemm               --------------------------
@@ -56,7 +57,8 @@ TEST(Sass, FlopsComeFromTheShape) {
   EXPECT_EQ(flops_a_warp("HMMA.1688.F32.TF32"), 2.0 * 16 * 8 * 8);
   EXPECT_EQ(flops_a_warp("IMMA.16832.S8.S8"), 2.0 * 16 * 8 * 32);
   EXPECT_EQ(flops_a_warp("DMMA.884"), 2.0 * 8 * 8 * 4);
-  for (const char* none : {"FFMA", "HFMA2.MMA", "UTMALDG.2D", "HGMMA.axbxc", "HMMA", ""}) EXPECT_EQ(flops_a_warp(none), 0) << none;
+  for (const char* none : {"FFMA", "HFMA2.MMA", "UTMALDG.2D", "HGMMA.axbxc", "HMMA", ""})
+    EXPECT_EQ(flops_a_warp(none), 0) << none;
 }
 
 TEST(Sass, AnEmptyGmmaIsNoWork) {
@@ -92,7 +94,8 @@ TEST(Sass, CountsAreJoinedByAddress) {
     return OpcodeCount{};
   };
   EXPECT_EQ(of("HGMMA.64x256x16.F32.BF16 (.bf16)").warps, 80u);
-  EXPECT_EQ(of("HGMMA.64x256x16.F32.BF16 (.bf16)").flops, 20 * 2.0 * 64 * 256 * 16);  // 20 warpgroup instructions
+  EXPECT_EQ(of("HGMMA.64x256x16.F32.BF16 (.bf16)").flops,
+            20 * 2.0 * 64 * 256 * 16);  // 20 warpgroup instructions
   EXPECT_EQ(of("HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0").family, "");
   EXPECT_EQ(of("HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0").flops, 0);
   EXPECT_EQ(of("UTMALDG.2D").warps, 10u);
@@ -113,7 +116,8 @@ TEST(Sass, CopiesHaveBytes) {
   EXPECT_EQ(bytes_a_thread("LDGSTS.E"), 4);
   EXPECT_EQ(bytes_a_thread("LDG.E.128"), 0);
   LaunchPlan plan;
-  plan.buffers = {{"A", BufferRole::Input, 0x1000, 0x1000}, {"C", BufferRole::Output, 0x4000, 0x1000}};
+  plan.buffers = {{"A", BufferRole::Input, 0x1000, 0x1000},
+                  {"C", BufferRole::Output, 0x4000, 0x1000}};
   const auto add_map = [&](uint64_t address, uint32_t rows) {
     PlanTensorMap map;
     map.dtype = 9;
@@ -138,13 +142,17 @@ TEST(Sass, CopiesHaveBytes) {
 
 TEST(Sass, AddressesOfAnotherCubinAreNoticed) {
   uint64_t unmatched = 0;
-  EXPECT_TRUE(count_opcodes(parse_sass(kListing), {{"gemm", 0x1000, 1, 1}, {"unknown", 0, 1, 1}}, unmatched).empty());
+  EXPECT_TRUE(
+      count_opcodes(parse_sass(kListing), {{"gemm", 0x1000, 1, 1}, {"unknown", 0, 1, 1}}, unmatched)
+          .empty());
   EXPECT_EQ(unmatched, 2u);
 }
 
 TEST(Sass, TheAnnotatedListingShowsWhatRan) {
   const std::string text = annotate_sass(parse_sass(kListing), {{"gemm", 0x20, 40, 1280}});
-  EXPECT_NE(text.find("40         1280  /*0020*/        HGMMA.64x256x16.F32.BF16 R24"), std::string::npos) << text;
+  EXPECT_NE(text.find("40         1280  /*0020*/        HGMMA.64x256x16.F32.BF16 R24"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("EXIT"), std::string::npos);
   EXPECT_EQ(text.find("other:"), std::string::npos);
 }

@@ -1,5 +1,5 @@
-// Owns the worker process of a GPU: spawn, pipes, deadline, kill, reap. Never interprets a job's content.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the worker process of a GPU: spawn, pipes, deadline, kill, reap. Never interprets a job's
+// content. SPDX-License-Identifier: Apache-2.0
 #include "backend/worker_client.h"
 
 #include <errno.h>
@@ -42,10 +42,11 @@ struct Channel {
 };
 
 // Both ends close-on-exec; the child's end is duplicated onto its number after the fork.
-bool open_channel(Channel& channel, bool child_reads) {
+enum class Flow { ToChild, FromChild };
+bool open_channel(Channel& channel, Flow flow) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-  channel = child_reads ? Channel{ends[1], ends[0]} : Channel{ends[0], ends[1]};
+  channel = flow == Flow::ToChild ? Channel{ends[1], ends[0]} : Channel{ends[0], ends[1]};
   return true;
 }
 
@@ -55,8 +56,10 @@ bool open_channel(Channel& channel, bool child_reads) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(126);  // the parent ended before the request took hold
-  // Jobs arrive on stdin, answers leave on descriptor 3: nothing that prints to stdout can forge a frame.
-  const int in_copy = ::fcntl(in, F_DUPFD_CLOEXEC, 10), out_copy = ::fcntl(out, F_DUPFD_CLOEXEC, 10);
+  // Jobs arrive on stdin, answers leave on descriptor 3: nothing that prints to stdout can forge a
+  // frame.
+  const int in_copy = ::fcntl(in, F_DUPFD_CLOEXEC, 10),
+            out_copy = ::fcntl(out, F_DUPFD_CLOEXEC, 10);
   const int err_copy = ::fcntl(err, F_DUPFD_CLOEXEC, 10);
   if (::dup2(in_copy, 0) < 0 || ::dup2(err_copy, 1) < 0 || ::dup2(err_copy, 2) < 0 ||
       ::dup2(out_copy, 3) < 0) {
@@ -69,14 +72,16 @@ bool open_channel(Channel& channel, bool child_reads) {
 }  // namespace
 
 WorkerClient::~WorkerClient() {
-  if (pid_ > 0 && to_worker_ >= 0) send_all(encode_frame({FrameType::Bye, Json::object(), {}}), now_s() + 0.1);
+  if (pid_ > 0 && to_worker_ >= 0)
+    send_all(encode_frame({FrameType::Bye, Json::object(), {}}), now_s() + 0.1);
   stop();
 }
 
 Result<void> WorkerClient::start() {
   if (pid_ > 0) return {};
   Channel in, out, err;
-  if (!open_channel(in, true) || !open_channel(out, false) || !open_channel(err, false)) {
+  if (!open_channel(in, Flow::ToChild) || !open_channel(out, Flow::FromChild) ||
+      !open_channel(err, Flow::FromChild)) {
     return io_error(std::string("worker pipes: ") + ::strerror(errno));
   }
   std::vector<char*> argv;
@@ -86,7 +91,8 @@ Result<void> WorkerClient::start() {
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid == 0) become_worker(settings_.program.c_str(), argv.data(), in.child, out.child, err.child, parent);
+  if (pid == 0)
+    become_worker(settings_.program.c_str(), argv.data(), in.child, out.child, err.child, parent);
   close_fd(in.child);
   close_fd(out.child);
   close_fd(err.child);
@@ -109,8 +115,9 @@ Result<void> WorkerClient::start() {
   }
   drain_stderr();
   const std::string said = stderr_tail_.empty() ? "" : ": " + stderr_tail_;
-  const std::string ended = reap(got != Wait::Ended);
-  if (got == Wait::Ended) return harness_error("the worker ended at its start (" + ended + ")" + said);
+  const std::string ended = reap(got == Wait::Ended ? Ending::Await : Ending::Kill);
+  if (got == Wait::Ended)
+    return harness_error("the worker ended at its start (" + ended + ")" + said);
   if (got == Wait::Deadline) return harness_error("the worker did not start in time" + said);
   return harness_error("the worker's first frame is no Hello");
 }
@@ -124,7 +131,7 @@ Result<JobReply> WorkerClient::run(const Frame& job, double timeout_s) {
     Frame frame;
     Result<Wait> got = sent ? wait_frame(deadline_s, frame) : Result<Wait>(Wait::Ended);
     if (!got) {
-      reap(true);
+      reap(Ending::Kill);
       return std::move(got).error().in("the worker's answer");
     }
     if (*got == Wait::Frame && frame.type == FrameType::Progress) {
@@ -136,24 +143,26 @@ Result<JobReply> WorkerClient::run(const Frame& job, double timeout_s) {
     reply.stderr_tail = stderr_tail_;
     if (*got == Wait::Frame && frame.type == FrameType::Outcome) {
       reply.outcome = std::move(frame);
-      // A worker that met a sticky fault says so in its last frame and ends: it is reaped here, not at the next job.
-      if (const Json* ending = reply.outcome.json.find("ending"); ending && ending->is_bool() && ending->as_bool()) {
-        reap(true);
+      // A worker that met a sticky fault says so in its last frame and ends: it is reaped here, not
+      // at the next job.
+      if (const Json* ending = reply.outcome.json.find("ending");
+          ending && ending->is_bool() && ending->as_bool()) {
+        reap(Ending::Kill);
       }
       return reply;
     }
     if (*got == Wait::Frame) {
-      reap(true);
+      reap(Ending::Kill);
       return harness_error("the worker sent a frame of an unexpected type");
     }
     reply.kind = *got == Wait::Deadline ? JobReply::Kind::TimedOut : JobReply::Kind::Died;
-    reply.died_of = reap(*got == Wait::Deadline);
+    reply.died_of = reap(*got == Wait::Deadline ? Ending::Kill : Ending::Await);
     return reply;
   }
 }
 
 void WorkerClient::stop() {
-  if (pid_ > 0) reap(true);
+  if (pid_ > 0) reap(Ending::Kill);
 }
 
 Result<WorkerClient::Wait> WorkerClient::wait_frame(double deadline_s, Frame& frame) {
@@ -219,12 +228,13 @@ void WorkerClient::drain_stderr() {
   }
 }
 
-std::string WorkerClient::reap(bool kill_first) {
+std::string WorkerClient::reap(Ending how) {
   if (pid_ <= 0) return "";
   int status = 0;
   bool ended = false;
-  // A worker that closed its pipe is about to end by itself: its own status says more than our kill.
-  for (int i = 0; !ended && !kill_first && i < 200; ++i) {
+  // A worker that closed its pipe is about to end by itself: its own status says more than our
+  // kill.
+  for (int i = 0; !ended && how == Ending::Await && i < 200; ++i) {
     ended = ::waitpid(pid_, &status, WNOHANG) == pid_;
     if (!ended) ::poll(nullptr, 0, 10);
   }

@@ -31,8 +31,10 @@ TensorSpec read_tensor(ObjectReader in) {
   TensorSpec tensor;
   tensor.name = in.text("name", 256);
   for (const Json& axis : in.list("shape", 16)) {
-    if (axis.is_string()) tensor.shape.push_back(axis.as_string());
-    else in.fail("shape", "expected axis names");
+    if (axis.is_string())
+      tensor.shape.push_back(axis.as_string());
+    else
+      in.fail("shape", "expected axis names");
   }
   tensor.scalar = in.boolean("scalar");
   const auto dtype = parse_dtype(in.text("dtype", 32));
@@ -43,7 +45,8 @@ TensorSpec read_tensor(ObjectReader in) {
 }
 
 Json task_json(const Task& task) {
-  Json json = Json::object(), axes = Json::object(), inputs = Json::array(), outputs = Json::array(), scalars = Json::object();
+  Json json = Json::object(), axes = Json::object(), inputs = Json::array(),
+       outputs = Json::array(), scalars = Json::object();
   for (const auto& [axis, value] : task.axes) axes.set(axis, value);
   for (const TensorSpec& tensor : task.definition.inputs) inputs.push_back(tensor_json(tensor));
   for (const TensorSpec& tensor : task.definition.outputs) outputs.push_back(tensor_json(tensor));
@@ -68,8 +71,10 @@ Task read_task(ObjectReader in) {
   task.definition.reference = in.text("reference", kText);
   if (const Json* axes = in.object("axes")) {
     for (const auto& [axis, value] : axes->members()) {
-      if (!value.is_integer() || value.as_int() < 1 || value.as_int() > (int64_t{1} << 32)) in.fail("axes", "out of range");
-      else task.axes[axis] = value.as_int();
+      if (!value.is_integer() || value.as_int() < 1 || value.as_int() > (int64_t{1} << 32))
+        in.fail("axes", "out of range");
+      else
+        task.axes[axis] = value.as_int();
       task.definition.axes.push_back({axis, std::nullopt, ""});
     }
   }
@@ -84,8 +89,10 @@ Task read_task(ObjectReader in) {
   }
   if (const Json* scalars = in.object("scalars")) {
     for (const auto& [input, value] : scalars->members()) {
-      if (!value.is_number()) in.fail("scalars", "expected numbers");
-      else task.workload.inputs[input] = {WorkloadInput::Kind::Scalar, value.as_double(), "", ""};
+      if (!value.is_number())
+        in.fail("scalars", "expected numbers");
+      else
+        task.workload.inputs[input] = {WorkloadInput::Kind::Scalar, value.as_double(), "", ""};
     }
   }
   task.definition.tolerance.rtol = in.real("rtol");
@@ -136,25 +143,29 @@ Comparison read_comparison(ObjectReader in) {
 
 // [time_ms, clock_mhz, power_w, digest as hexadecimal text]
 Json sample_json(const timing::Sample& sample) {
-  return Json::array({finite(sample.time_ms), finite(sample.clock_mhz), finite(sample.power_w), hex_address(sample.digest)});
+  return Json::array({finite(sample.time_ms), finite(sample.clock_mhz), finite(sample.power_w),
+                      hex_address(sample.digest)});
 }
 
 timing::Sample read_sample(const Json& json, ObjectReader& in, std::string_view key) {
   timing::Sample sample;
   const bool shaped = json.is_array() && json.items().size() == 4 && json.items()[0].is_number() &&
-                      json.items()[1].is_number() && json.items()[2].is_number() && json.items()[3].is_string();
+                      json.items()[1].is_number() && json.items()[2].is_number() &&
+                      json.items()[3].is_string();
   const auto digest = shaped ? parse_uint(json.items()[3].as_string()) : std::nullopt;
   if (!digest) {
     in.fail(key, "expected [time_ms, clock_mhz, power_w, digest]");
     return sample;
   }
-  return {json.items()[0].as_double(), json.items()[1].as_double(), json.items()[2].as_double(), *digest};
+  return {json.items()[0].as_double(), json.items()[1].as_double(), json.items()[2].as_double(),
+          *digest};
 }
 
 Json pairs_json(const std::vector<timing::Pair>& pairs) {
   Json json = Json::array();
   for (const timing::Pair& pair : pairs) {
-    json.push_back(Json::array({sample_json(pair.candidate), pair.baseline ? sample_json(*pair.baseline) : Json()}));
+    json.push_back(Json::array(
+        {sample_json(pair.candidate), pair.baseline ? sample_json(*pair.baseline) : Json()}));
   }
   return json;
 }
@@ -187,9 +198,12 @@ Enum read_name(ObjectReader& in, std::string_view key, std::initializer_list<Enu
 
 std::string_view name(JobKind kind) {
   switch (kind) {
-    case JobKind::Check: return "check";
-    case JobKind::Time: return "time";
-    case JobKind::Count: return "count";
+    case JobKind::Check:
+      return "check";
+    case JobKind::Time:
+      return "time";
+    case JobKind::Count:
+      return "count";
   }
   return "?";
 }
@@ -207,7 +221,8 @@ Frame encode_job(const WorkerJob& job) {
   json.set("repeat", job.repeat == Repeat::Twice);
   json.set("policy", timing::to_json(job.policy));
   json.set("baseline", job.baseline);
-  json.set("expected_digest", job.expected_digest ? hex_address(*job.expected_digest) : std::string());
+  json.set("expected_digest",
+           job.expected_digest ? hex_address(*job.expected_digest) : std::string());
   for (const PlanModule& module : job.plan.modules) {
     frame.blobs.push_back(module.ptx);
     frame.blobs.push_back(module.cubin);
@@ -221,12 +236,15 @@ Result<WorkerJob> decode_job(const Frame& frame) {
   WorkerJob job;
   job.kind = read_name(in, "job", {JobKind::Check, JobKind::Time, JobKind::Count});
   const Json* plan = in.object("plan");
-  if (const Json* task = in.object("task")) job.task = read_task(ObjectReader(*task, "job.task", faults));
+  if (const Json* task = in.object("task"))
+    job.task = read_task(ObjectReader(*task, "job.task", faults));
   job.inputs.seed = in.address("seed");
   job.inputs.distribution = read_name(
-      in, "distribution", {Distribution::Normal, Distribution::Spiky, Distribution::Exact, Distribution::Coded});
+      in, "distribution",
+      {Distribution::Normal, Distribution::Spiky, Distribution::Exact, Distribution::Coded});
   job.run_timeout_s = in.real("run_timeout_s");
-  if (!(job.run_timeout_s > 0 && job.run_timeout_s <= 3600)) in.fail("run_timeout_s", "out of range");
+  if (!(job.run_timeout_s > 0 && job.run_timeout_s <= 3600))
+    in.fail("run_timeout_s", "out of range");
   job.repeat = in.boolean("repeat") ? Repeat::Twice : Repeat::Once;
   const Json* policy = in.object("policy");
   job.baseline = in.text("baseline", 64);
@@ -239,7 +257,8 @@ Result<WorkerJob> decode_job(const Frame& frame) {
   if (faults.any()) return faults.error();
   PTXB_TRY(job.policy, timing::policy_from_json(*policy, "job.policy"));
   PTXB_TRY(job.plan, plan_from_json(*plan, "job.plan"));
-  if (frame.blobs.size() != 2 * job.plan.modules.size()) return bad_input("job: wrong number of module images");
+  if (frame.blobs.size() != 2 * job.plan.modules.size())
+    return bad_input("job: wrong number of module images");
   for (size_t i = 0; i < job.plan.modules.size(); ++i) {
     job.plan.modules[i].ptx = frame.blobs[2 * i];
     job.plan.modules[i].cubin = frame.blobs[2 * i + 1];
@@ -260,13 +279,15 @@ Frame encode_result(const WorkerResult& result) {
   json.set("operation", result.operation);
   json.set("ending", result.ending);
   Json comparisons = Json::array(), modified = Json::array(), sass = Json::array();
-  for (const Comparison& comparison : result.comparisons) comparisons.push_back(comparison_json(comparison));
+  for (const Comparison& comparison : result.comparisons)
+    comparisons.push_back(comparison_json(comparison));
   for (const std::string& input : result.modified_inputs) modified.push_back(input);
   json.set("comparisons", std::move(comparisons));
   json.set("modified_inputs", std::move(modified));
   json.set("padding_modified", result.padding_modified);
   json.set("digest", hex_address(result.digest));
-  json.set("repeat_digest", result.repeat_digest ? hex_address(*result.repeat_digest) : std::string());
+  json.set("repeat_digest",
+           result.repeat_digest ? hex_address(*result.repeat_digest) : std::string());
   json.set("cold", pairs_json(result.cold));
   json.set("hot", pairs_json(result.hot));
   json.set("stopped", result.stopped);
@@ -294,14 +315,16 @@ Frame encode_result(const WorkerResult& result) {
 }
 
 Result<WorkerResult> decode_result(const Frame& frame) {
-  if (const Json* error = frame.json.find("harness_error"); error != nullptr && error->is_string()) {
+  if (const Json* error = frame.json.find("harness_error");
+      error != nullptr && error->is_string()) {
     return harness_error("GPU worker: " + error->as_string());
   }
   Faults faults;
   ObjectReader in(frame.json, "worker result", faults);
   WorkerResult result;
-  result.status = read_name(in, "status", {RunStatus::Completed, RunStatus::Fault, RunStatus::Deadlock, RunStatus::Budget,
-                                           RunStatus::Unsupported});
+  result.status = read_name(in, "status",
+                            {RunStatus::Completed, RunStatus::Fault, RunStatus::Deadlock,
+                             RunStatus::Budget, RunStatus::Unsupported});
   result.stage = in.text("stage", 64);
   result.error = in.text("error", 256);
   result.cause = in.text("cause", kText);
@@ -309,35 +332,40 @@ Result<WorkerResult> decode_result(const Frame& frame) {
   result.operation = static_cast<int>(in.integer("operation"));
   result.ending = in.boolean("ending");
   for (const Json& item : in.list("comparisons", kTensors)) {
-    result.comparisons.push_back(read_comparison(ObjectReader(item, in.path("comparisons"), faults)));
+    result.comparisons.push_back(
+        read_comparison(ObjectReader(item, in.path("comparisons"), faults)));
   }
   for (const Json& item : in.list("modified_inputs", kTensors)) {
     if (item.is_string()) result.modified_inputs.push_back(item.as_string());
   }
   result.padding_modified = in.boolean("padding_modified");
   result.digest = in.address("digest");
-  if (const std::string again = in.text("repeat_digest", 18); !again.empty()) result.repeat_digest = parse_uint(again);
+  if (const std::string again = in.text("repeat_digest", 18); !again.empty())
+    result.repeat_digest = parse_uint(again);
   result.cold = read_pairs(in, "cold");
   result.hot = read_pairs(in, "hot");
   result.stopped = in.text("stopped", 64);
   result.preheat_s = in.real("preheat_s");
   result.sampling_s = in.real("sampling_s");
   result.digest_mismatches = in.number32("digest_mismatches");
-  if (const Json* baseline = in.object("baseline"); baseline != nullptr && !baseline->members().empty()) {
+  if (const Json* baseline = in.object("baseline");
+      baseline != nullptr && !baseline->members().empty()) {
     ObjectReader fields(*baseline, "worker result.baseline", faults);
-    result.baseline = BaselineChoice{fields.text("library", 256),      fields.text("algorithm", 1024),
-                                     fields.real("workspace_bytes"),   fields.real("first_choice_ms"),
-                                     fields.real("chosen_ms"),         fields.number32("candidates")};
+    result.baseline = BaselineChoice{fields.text("library", 256),    fields.text("algorithm", 1024),
+                                     fields.real("workspace_bytes"), fields.real("first_choice_ms"),
+                                     fields.real("chosen_ms"),       fields.number32("candidates")};
     fields.done();
   }
   result.baseline_missing = in.text("baseline_missing", kText);
   for (const Json& item : in.list("sass", kSass)) {
-    if (!item.is_array() || item.items().size() != 4 || !item.items()[0].is_string() || !item.items()[1].is_integer() ||
-        !item.items()[2].is_integer() || !item.items()[3].is_integer()) {
+    if (!item.is_array() || item.items().size() != 4 || !item.items()[0].is_string() ||
+        !item.items()[1].is_integer() || !item.items()[2].is_integer() ||
+        !item.items()[3].is_integer()) {
       in.fail("sass", "expected [function, offset, warps, threads]");
       break;
     }
-    result.sass.push_back({item.items()[0].as_string(), static_cast<uint32_t>(item.items()[1].as_uint()),
+    result.sass.push_back({item.items()[0].as_string(),
+                           static_cast<uint32_t>(item.items()[1].as_uint()),
                            item.items()[2].as_uint(), item.items()[3].as_uint()});
   }
   result.gpu_s = in.real("gpu_s");

@@ -1,5 +1,5 @@
-// Owns the jobs that ptxbench gives its GPU worker and the results that come back, and their frames (both directions strict).
-// Never runs anything. Keys: docs/formats.md, "Worker frames".
+// Owns the jobs that ptxbench gives its GPU worker and the results that come back, and their frames
+// (both directions strict). Never runs anything. Keys: docs/gpu.md, "Worker frames".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,10 +32,11 @@ struct WorkerJob {
   LaunchPlan plan;
   Task task;  // of the definition: name, reference, tensors, tolerance; of the workload: scalars
   InputSpec inputs;
-  double run_timeout_s = 10;  // of one replay; then the status is Budget
+  double run_timeout_s = 10;     // of one replay; then the status is Budget
   Repeat repeat = Repeat::Once;  // Check
   timing::Policy policy;         // Time
-  std::string baseline;          // Time: "cublaslt", "" for none; self-tests: "plan", "cublaslt_twice" (both sides)
+  std::string
+      baseline;  // Time: "cublaslt", "" for none; self-tests: "plan", "cublaslt_twice" (both sides)
   std::optional<uint64_t> expected_digest;  // Time: of the checked outputs under the same inputs
 };
 
@@ -46,7 +47,7 @@ Result<WorkerJob> decode_job(const Frame& frame);
 // Executed counts of one machine instruction, as CUPTI's SASS metrics give them.
 struct SassCount {
   std::string function;
-  uint32_t offset_bytes = 0;  // within the function
+  uint32_t offset_bytes = 0;        // within the function
   uint64_t warps = 0, threads = 0;  // issued by warps; lanes whose predicate was true
 };
 
@@ -56,7 +57,7 @@ struct BaselineChoice {
   double workspace_bytes = 0;
   double first_choice_ms = 0;  // of the heuristic's first answer under the same regime
   double chosen_ms = 0;
-  uint32_t candidates = 0;     // how many were measured
+  uint32_t candidates = 0;  // how many were measured
 };
 
 struct WorkerResult {
@@ -76,19 +77,20 @@ struct WorkerResult {
   std::vector<timing::Pair> cold, hot;  // hot: few, without the L2 flush
   std::string stopped;                  // timing::name(Next)
   double preheat_s = 0, sampling_s = 0;
-  uint32_t digest_mismatches = 0;       // timed samples whose outputs were not the checked ones
+  uint32_t digest_mismatches = 0;  // timed samples whose outputs were not the checked ones
   std::optional<BaselineChoice> baseline;
-  std::string baseline_missing;         // why there is none, when one was asked for
+  std::string baseline_missing;  // why there is none, when one was asked for
 
   // Count
   std::vector<SassCount> sass;
 
-  double gpu_s = 0;   // from the first use of the device to the last
-  Json steps;         // {"name": seconds}: where gpu_s went
+  double gpu_s = 0;  // from the first use of the device to the last
+  Json steps;        // {"name": seconds}: where gpu_s went
 };
 
 Frame encode_result(const WorkerResult& result);
-// A worker that could not do its own part answers {"harness_error": text}: that comes back as an Error here.
+// A worker that could not do its own part answers {"harness_error": text}: that comes back as an
+// Error here.
 Result<WorkerResult> decode_result(const Frame& frame);
 Frame encode_harness_error(const Error& error);
 

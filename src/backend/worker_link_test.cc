@@ -1,5 +1,5 @@
-// Owns the tests of the worker link that need no GPU: frames, job and result round trips, the client against small programs.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the tests of the worker link that need no GPU: frames, job and result round trips, the
+// client against small programs. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -45,8 +45,9 @@ TEST(Frames, BrokenHeadersAreNamedAndStayBroken) {
     char value;
     const char* words;
   };
-  for (const Case& test : {Case{0, 'X', "magic"}, Case{4, 9, "version 9"}, Case{6, 77, "type 77"}, Case{11, '\x7f', "JSON of"},
-                           Case{15, 1, "blobs"}, Case{23, 1, "a blob of"}, Case{40, '\x01', "worker frame"}}) {
+  for (const Case& test : {Case{0, 'X', "magic"}, Case{4, 9, "version 9"}, Case{6, 77, "type 77"},
+                           Case{11, '\x7f', "JSON of"}, Case{15, 1, "blobs"},
+                           Case{23, 1, "a blob of"}, Case{40, '\x01', "worker frame"}}) {
     std::string bytes = good;
     bytes[test.at] = test.value;
     FrameReader reader;
@@ -73,7 +74,10 @@ WorkerJob sample_job() {
   PlanModule module;
   module.name = "candidate";
   module.ptx = "// ptx";
-  module.cubin = std::string("\x7f" "ELF\0bytes", 10);
+  module.cubin = std::string(
+      "\x7f"
+      "ELF\0bytes",
+      10);
   module.kernels.push_back(KernelInfo{.name = "k", .params = {{0, 8}}});
   job.plan.modules.push_back(module);
   job.plan.buffers.push_back({"C", BufferRole::Output, kWindowBegin + kMappingBytes - 1024, 1024});
@@ -111,9 +115,11 @@ TEST(Jobs, HostileFieldsAreRefusedByName) {
     const char* key;
     Json value;
   };
-  for (const Case& test : {Case{"job", "erase"}, Case{"seed", 5}, Case{"distribution", "zeros"}, Case{"run_timeout_s", Json()},
-                           Case{"run_timeout_s", -1.0}, Case{"policy", Json::object({{"duty", 0.0}})},
-                           Case{"expected_digest", "0xg"}, Case{"task", Json::object()}, Case{"extra", 1}}) {
+  for (const Case& test :
+       {Case{"job", "erase"}, Case{"seed", 5}, Case{"distribution", "zeros"},
+        Case{"run_timeout_s", Json()}, Case{"run_timeout_s", -1.0},
+        Case{"policy", Json::object({{"duty", 0.0}})}, Case{"expected_digest", "0xg"},
+        Case{"task", Json::object()}, Case{"extra", 1}}) {
     Frame frame = encode_job(sample_job());
     frame.json.set(test.key, test.value);
     const auto job = decode_job(frame);
@@ -182,7 +188,8 @@ class FakeWorker : public ::testing::Test {
 };
 
 TEST_F(FakeWorker, AnAnswerComesBack) {
-  WorkerClient worker = client("cat hello >&3; head -c 20 >/dev/null; cat outcome >&3; cat >/dev/null");
+  WorkerClient worker =
+      client("cat hello >&3; head -c 20 >/dev/null; cat outcome >&3; cat >/dev/null");
   const auto reply = worker.run(job_, 20);
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(reply->kind, JobReply::Kind::Answered);
@@ -191,7 +198,8 @@ TEST_F(FakeWorker, AnAnswerComesBack) {
 }
 
 TEST_F(FakeWorker, ADeathIsToldApartAndTheNextJobGetsANewWorker) {
-  WorkerClient worker = client("cat hello >&3; head -c 20 >/dev/null; echo last words >&2; kill -SEGV $$");
+  WorkerClient worker =
+      client("cat hello >&3; head -c 20 >/dev/null; echo last words >&2; kill -SEGV $$");
   for (uint64_t i = 1; i <= 2; ++i) {
     const auto reply = worker.run(job_, 20);
     ASSERT_TRUE(reply) << reply.error().message;
@@ -222,7 +230,8 @@ TEST_F(FakeWorker, BabbleIsAProtocolError) {
 }
 
 TEST_F(FakeWorker, WhatIsPrintedToStdoutIsNoAnswer) {
-  WorkerClient worker = client("cat hello >&3; cat outcome; head -c 20 >/dev/null; cat outcome >&3; cat >/dev/null");
+  WorkerClient worker =
+      client("cat hello >&3; cat outcome; head -c 20 >/dev/null; cat outcome >&3; cat >/dev/null");
   const auto reply = worker.run(job_, 20);
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(reply->kind, JobReply::Kind::Answered);
@@ -233,7 +242,8 @@ TEST_F(FakeWorker, AFailedStartSaysWhatItPrinted) {
   const auto started = worker.start();
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::Harness);
-  EXPECT_NE(started.error().message.find("exit code 3"), std::string::npos) << started.error().message;
+  EXPECT_NE(started.error().message.find("exit code 3"), std::string::npos)
+      << started.error().message;
   EXPECT_NE(started.error().message.find("no driver here"), std::string::npos);
 }
 

@@ -23,7 +23,9 @@ uint64_t get(const char* bytes, size_t count) {
   return value;
 }
 
-bool known_type(uint64_t type) { return type >= 1 && type <= static_cast<uint64_t>(FrameType::Bye); }
+bool known_type(uint64_t type) {
+  return type >= 1 && type <= static_cast<uint64_t>(FrameType::Bye);
+}
 
 }  // namespace
 
@@ -74,7 +76,8 @@ Result<std::optional<Frame>> FrameReader::next() {
   }
   if (!known_type(get(at + 6, 2))) return fail("unknown type " + std::to_string(get(at + 6, 2)));
   const uint64_t json_bytes = get(at + 8, 4), blob_count = get(at + 12, 4);
-  if (json_bytes > limits_.json_bytes) return fail("JSON of " + std::to_string(json_bytes) + " bytes");
+  if (json_bytes > limits_.json_bytes)
+    return fail("JSON of " + std::to_string(json_bytes) + " bytes");
   if (blob_count > limits_.blobs) return fail(std::to_string(blob_count) + " blobs");
   const size_t head = kHeaderBytes + 8 * static_cast<size_t>(blob_count);
   if (available < head) return std::optional<Frame>();
@@ -82,7 +85,8 @@ Result<std::optional<Frame>> FrameReader::next() {
   std::vector<uint64_t> lengths(blob_count);
   for (size_t i = 0; i < lengths.size(); ++i) {
     lengths[i] = get(at + kHeaderBytes + 8 * i, 8);
-    if (lengths[i] > limits_.total_bytes) return fail("a blob of " + std::to_string(lengths[i]) + " bytes");
+    if (lengths[i] > limits_.total_bytes)
+      return fail("a blob of " + std::to_string(lengths[i]) + " bytes");
     total += lengths[i];
   }
   if (total > limits_.total_bytes) return fail(std::to_string(total) + " bytes in all");

@@ -1,6 +1,6 @@
-// Owns the frames between ptxbench and ptxbench-worker: a fixed header, one JSON text, a few byte blobs; bounded both ways.
-// Never reads or writes a descriptor; both ends treat what they receive as hostile. Layout: docs/formats.md, "Worker frames".
-// SPDX-License-Identifier: Apache-2.0
+// Owns the frames between ptxbench and ptxbench-worker: a fixed header, one JSON text, a few byte
+// blobs; bounded both ways. Never reads or writes a descriptor; both ends treat what they receive
+// as hostile. Layout: docs/gpu.md, "Worker frames". SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,13 @@ struct FrameLimits {
   uint64_t total_bytes = uint64_t{1} << 30;
 };
 
-// Header, 16 bytes, little endian: magic u32, version u16, type u16, json_bytes u32, blob_count u32;
-// then blob_count lengths (u64), the JSON, the blobs. REQUIRES: the frame is within the limits (checked).
+// Header, 16 bytes, little endian: magic u32, version u16, type u16, json_bytes u32, blob_count
+// u32; then blob_count lengths (u64), the JSON, the blobs. REQUIRES: the frame is within the limits
+// (checked).
 std::string encode_frame(const Frame& frame);
 
-// Takes bytes as they come and gives whole frames. After an error it stays in error: the stream has no way to resume.
+// Takes bytes as they come and gives whole frames. After an error it stays in error: the stream has
+// no way to resume.
 class FrameReader {
  public:
   explicit FrameReader(FrameLimits limits = {}) : limits_(limits) {}

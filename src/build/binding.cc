@@ -12,7 +12,9 @@ namespace {
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
 
 struct Token {
   enum class Kind { Word, String, Mark, End } kind = Kind::End;
@@ -21,7 +23,8 @@ struct Token {
   bool conditional = false;  // below an #if that is not evaluated
 };
 
-// C++ phases 1-3 as far as needed: line splices, comments, literals, directives ([lex.phases], [lex.string]).
+// C++ phases 1-3 as far as needed: line splices, comments, literals, directives ([lex.phases],
+// [lex.string]).
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -47,7 +50,8 @@ class Scanner {
         bool number = c >= '0' && c <= '9';
         while (at_ < text_.size() && (is_word(text_[at_]) || (number && text_[at_] == '\''))) ++at_;
         std::string_view word = text_.substr(begin, at_ - begin);
-        if (at_ < text_.size() && text_[at_] == '"' && (word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R")) {
+        if (at_ < text_.size() && text_[at_] == '"' &&
+            (word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R")) {
           return raw_string();
         }
         return make(Token::Kind::Word, begin, at_);
@@ -100,7 +104,8 @@ class Scanner {
     return true;
   }
 
-  // From the opening quote to after the closing one, or to the end of the line (an unclosed literal ends there).
+  // From the opening quote to after the closing one, or to the end of the line (an unclosed literal
+  // ends there).
   void quoted(char quote) {
     ++at_;
     while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n') {
@@ -233,33 +238,39 @@ class EntryFinder {
   void step(const Token& token) {
     if (token.kind == Token::Kind::Word) return word(token);
     if (token.kind == Token::Kind::String) {
-      linkage_string_ = before_.kind == Token::Kind::Word && before_.text == "extern" && token.text == "C";
+      linkage_string_ =
+          before_.kind == Token::Kind::Word && before_.text == "extern" && token.text == "C";
       extern_c_ = extern_c_ || linkage_string_;
       return;
     }
     switch (token.text[0]) {
       case '(':
-        if (parentheses_++ == 0 && before_.kind == Token::Kind::Word && before_.text == "run" && at_file_scope() &&
-            (!below_namespace() || extern_c_)) {
+        if (parentheses_++ == 0 && before_.kind == Token::Kind::Word && before_.text == "run" &&
+            at_file_scope() && (!below_namespace() || extern_c_)) {
           pending_ = before_;
           has_pending_ = true;
         }
         return;
-      case ')': parentheses_ -= parentheses_ > 0; return;
-      case '{': return open();
+      case ')':
+        parentheses_ -= parentheses_ > 0;
+        return;
+      case '{':
+        return open();
       case '}':
         if (!scopes_.empty()) scopes_.pop_back();
         return begin_declaration();
       case ';':
         if (parentheses_ == 0) begin_declaration();
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
   void word(const Token& token) {
     if (token.text == "namespace") namespace_ = true;
-    if (token.text == "TVM_FFI_DLL_EXPORT_TYPED_FUNC" && at_file_scope()) count(found_.tvm_ffi, token);
+    if (token.text == "TVM_FFI_DLL_EXPORT_TYPED_FUNC" && at_file_scope())
+      count(found_.tvm_ffi, token);
   }
 
   void open() {
@@ -303,8 +314,8 @@ size_t utf8_length(std::string_view text, size_t at) {
 Result<void> check_source(std::string_view source, std::string_view name, uint64_t limit_bytes) {
   std::string start = std::string(name) + ": ";
   if (source.size() > limit_bytes) {
-    return bad_input(start + "the source has " + std::to_string(source.size()) + " bytes, more than the " +
-                     std::to_string(limit_bytes) + " allowed");
+    return bad_input(start + "the source has " + std::to_string(source.size()) +
+                     " bytes, more than the " + std::to_string(limit_bytes) + " allowed");
   }
   if (trim(source).empty()) return bad_input(start + "the source is empty");
   if (size_t nul = source.find('\0'); nul != std::string_view::npos) {
@@ -312,7 +323,9 @@ Result<void> check_source(std::string_view source, std::string_view name, uint64
   }
   for (size_t at = 0; at < source.size();) {
     size_t length = utf8_length(source, at);
-    if (length == 0) return bad_input(start + "byte " + std::to_string(at) + " is not UTF-8: this is no source text");
+    if (length == 0)
+      return bad_input(start + "byte " + std::to_string(at) +
+                       " is not UTF-8: this is no source text");
     at += length;
   }
   return {};

@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Error folder_error(const Path& folder, const std::string& why) {
-  return io_error("cannot use the build cache " + folder.string() + ": " + why + " (another place: XDG_CACHE_HOME or --cache)");
+  return io_error("cannot use the build cache " + folder.string() + ": " + why +
+                  " (another place: XDG_CACHE_HOME or --cache)");
 }
 
 uint64_t size_of(const Path& folder) {
@@ -48,7 +49,8 @@ std::vector<Entry> entries_below(const Path& folder) {
     std::error_code ignored;
     found.push_back({it->path(), fs::last_write_time(it->path(), ignored), size_of(it->path())});
   }
-  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  std::sort(found.begin(), found.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
   return found;
 }
 
@@ -60,9 +62,11 @@ Result<Cache> Cache::open(const Path& folder) {
     std::error_code fault;
     fs::create_directories(folder / name, fault);
     if (fault) return folder_error(folder, fault.message());
-    if (::access((folder / name).c_str(), W_OK | X_OK) != 0) return folder_error(folder, std::strerror(errno));
+    if (::access((folder / name).c_str(), W_OK | X_OK) != 0)
+      return folder_error(folder, std::strerror(errno));
   }
-  // access() says yes to root even on a read-only mount of some filesystems: only writing proves it.
+  // access() says yes to root even on a read-only mount of some filesystems: only writing proves
+  // it.
   Path probe = folder / "work" / ("probe" + std::to_string(::getpid()));
   os::Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return folder_error(folder, std::strerror(errno));
@@ -79,9 +83,13 @@ Result<os::Descriptor> Cache::lock(std::string_view key) const {
     while (::flock(file.get(), LOCK_EX) != 0) {
       if (errno != EINTR) return folder_error(folder_, std::strerror(errno));
     }
-    // Whoever cleared the cache meanwhile may have removed the file that we now hold: then it guards nothing.
-    struct stat held {}, named {};
-    if (::fstat(file.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino) return file;
+    // Whoever cleared the cache meanwhile may have removed the file that we now hold: then it
+    // guards nothing.
+    struct stat held {
+    }, named{};
+    if (::fstat(file.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino)
+      return file;
   }
 }
 
@@ -118,7 +126,9 @@ void Cache::shrink(uint64_t limit_bytes, double keep_s) const {
   std::vector<Entry> entries = entries_below(folder_ / "entries");
   uint64_t total = 0;
   for (const Entry& entry : entries) total += entry.bytes;
-  auto keep_after = fs::file_time_type::clock::now() - std::chrono::duration_cast<fs::file_time_type::duration>(std::chrono::duration<double>(keep_s));
+  auto keep_after =
+      fs::file_time_type::clock::now() - std::chrono::duration_cast<fs::file_time_type::duration>(
+                                             std::chrono::duration<double>(keep_s));
   for (const Entry& entry : entries) {
     if (total <= limit_bytes || entry.used > keep_after) break;
     std::error_code fault;
@@ -131,7 +141,8 @@ void Cache::shrink(uint64_t limit_bytes, double keep_s) const {
 
 void Cache::sweep_work() const {
   std::error_code fault;
-  for (fs::directory_iterator it(folder_ / "work", fault), end; !fault && it != end; it.increment(fault)) {
+  for (fs::directory_iterator it(folder_ / "work", fault), end; !fault && it != end;
+       it.increment(fault)) {
     std::string name = it->path().filename().string();
     auto pid = parse_int(split(name, '-')[0]);
     bool dead = pid && *pid > 0 && ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;

@@ -36,7 +36,8 @@ class CacheTest : public ::testing::Test {
     fs::remove_all(*work, fault);
   }
   void age(const std::string& key, int hours) {
-    fs::last_write_time(root() / "entries" / key, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+    fs::last_write_time(root() / "entries" / key,
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
   }
 
   std::optional<TempFolder> folder_;
@@ -99,7 +100,10 @@ TEST_F(CacheTest, ClearRemovesEntriesAndDeadWork) {
 }
 
 TEST_F(CacheTest, FailuresAndArtifactsComeBackAsTheyWere) {
-  BuildFailure failure{Verdict::CompileError, "why", "what to do", {{Diagnostic::Severity::Error, "nvcc", "a.cu", 3, "20-D", "no \"x\""}}};
+  BuildFailure failure{Verdict::CompileError,
+                       "why",
+                       "what to do",
+                       {{Diagnostic::Severity::Error, "nvcc", "a.cu", 3, "20-D", "no \"x\""}}};
   ASSERT_TRUE(store(Built(failure), "", root() / "entries" / "f"));
   auto stored = load_stored(root() / "entries" / "f");
   ASSERT_TRUE(stored && std::holds_alternative<BuildFailure>(*stored));
@@ -114,7 +118,8 @@ TEST_F(CacheTest, FailuresAndArtifactsComeBackAsTheyWere) {
   artifact.arch = "sm_90a";
   artifact.ptx = "ptx text";
   artifact.cubin = std::string("\0\1\2", 3);
-  artifact.cubin_sha256 = "ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc";  // of these three bytes
+  artifact.cubin_sha256 =
+      "ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc";  // of these three bytes
   artifact.kernels.push_back({"k", {{0, 8}, {8, 4}}, 32, 1, 2, 3, 4, 5, 256, {2, 1, 1}});
   artifact.symbols.push_back({"table", 64, true});
   artifact.tools = {"nvcc 13.0.88"};
@@ -140,8 +145,10 @@ TEST_F(CacheTest, FailuresAndArtifactsComeBackAsTheyWere) {
     ASSERT_TRUE(write_file(folder / name, "other"));
     EXPECT_FALSE(load_stored(folder)) << name;
   }
-  for (const char* record : {"", "{}", "[]", "{\"schema\":\"ptxbench.build/1\"}", "{\"schema\":\"ptxbench.build/1\",\"built\":true}",
-                             "{\"schema\":\"ptxbench.build/1\",\"built\":false,\"verdict\":\"nonsense\"}"}) {
+  for (const char* record :
+       {"", "{}", "[]", "{\"schema\":\"ptxbench.build/1\"}",
+        "{\"schema\":\"ptxbench.build/1\",\"built\":true}",
+        "{\"schema\":\"ptxbench.build/1\",\"built\":false,\"verdict\":\"nonsense\"}"}) {
     ASSERT_TRUE(write_file(folder / "build.json", record));
     EXPECT_FALSE(load_stored(folder)) << record;
   }

@@ -1,6 +1,5 @@
-// Runs the real compilers where they are installed: about ten short runs. The reading of their words is tested in
-// diagnostics_test.cc.
-// SPDX-License-Identifier: Apache-2.0
+// Runs the real compilers where they are installed: about ten short runs. The reading of their
+// words is tested in diagnostics_test.cc. SPDX-License-Identifier: Apache-2.0
 #include "build/compile.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +18,8 @@ namespace {
 
 const char* const kHeader =
     "#pragma once\n#include <cuda_runtime_api.h>\n#include <stdint.h>\n"
-    "extern \"C\" __attribute__((visibility(\"default\"))) void run(const float* A, float* C, int64_t M, cudaStream_t stream);\n";
+    "extern \"C\" __attribute__((visibility(\"default\"))) void run(const float* A, float* C, "
+    "int64_t M, cudaStream_t stream);\n";
 
 const char* const kGood = R"(#include "ptxbench_task.h"
 __device__ int calls;
@@ -41,7 +41,8 @@ extern "C" void run(const float* A, float* C, int64_t M, cudaStream_t stream) {
 // Ten instructions of PTX by hand.
 std::string small_ptx(const std::string& body, const std::string& before = "") {
   return ".version 8.0\n.target sm_90a\n.address_size 64\n" + before +
-         ".visible .entry k(.param .u64 out, .param .align 4 .b8 pad[12], .param .u8 flag, .param .f64 scale)\n.reqntid 64, 2\n{\n"
+         ".visible .entry k(.param .u64 out, .param .align 4 .b8 pad[12], .param .u8 flag, .param "
+         ".f64 scale)\n.reqntid 64, 2\n{\n"
          "  .reg .b32 %r<4>;\n  .reg .b64 %rd<4>;\n" +
          body + "  ret;\n}\n";
 }
@@ -76,9 +77,13 @@ class CompileTest : public ::testing::Test {
     settings_.toolchain = &*tools().toolchain;
     settings_.sandbox = &*tools().sandbox;
     settings_.cache_folder = folder_->path() / "cache";
-    // Believed: otherwise each failing candidate would cost the proof that the tools work, which has its own test.
+    // Believed: otherwise each failing candidate would cost the proof that the tools work, which
+    // has its own test.
     for (const char* arch : {"sm_90a", "sm_100a"}) {
-      ASSERT_TRUE(write_file(settings_.cache_folder / ("proven-" + settings_.toolchain->identity.substr(0, 16) + "-" + arch), ""));
+      ASSERT_TRUE(
+          write_file(settings_.cache_folder /
+                         ("proven-" + settings_.toolchain->identity.substr(0, 16) + "-" + arch),
+                     ""));
     }
   }
 
@@ -130,13 +135,17 @@ TEST_F(CompileTest, PlainCandidateBecomesAnArtifactOnce) {
   ASSERT_EQ(artifact.kernels.size(), 1u);
   const KernelInfo& kernel = artifact.kernels[0];
   std::vector<std::pair<uint32_t, uint32_t>> places;
-  for (const KernelParam& param : kernel.params) places.emplace_back(param.offset_bytes, param.size_bytes);
-  EXPECT_EQ(places, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 8}, {8, 8}, {16, 1}, {24, 16}, {40, 8}}));
+  for (const KernelParam& param : kernel.params)
+    places.emplace_back(param.offset_bytes, param.size_bytes);
+  EXPECT_EQ(places, (std::vector<std::pair<uint32_t, uint32_t>>{
+                        {0, 8}, {8, 8}, {16, 1}, {24, 16}, {40, 8}}));
   EXPECT_EQ(kernel.max_threads, 128u);
   EXPECT_EQ(kernel.static_shared_bytes, 512u);
   EXPECT_GT(kernel.registers, 4u);
   std::vector<std::string> symbols;
-  for (const SymbolInfo& symbol : artifact.symbols) symbols.push_back(symbol.name + (symbol.constant ? " const " : " ") + std::to_string(symbol.size_bytes));
+  for (const SymbolInfo& symbol : artifact.symbols)
+    symbols.push_back(symbol.name + (symbol.constant ? " const " : " ") +
+                      std::to_string(symbol.size_bytes));
   EXPECT_EQ(symbols, (std::vector<std::string>{"calls 4", "table const 64"}));
   auto bytes = read_file(artifact.host_library);
   ASSERT_TRUE(bytes);
@@ -163,19 +172,20 @@ TEST_F(CompileTest, FrontEndErrorsNameFileAndLine) {
   EXPECT_EQ(failed.diagnostics[0].file, "kernel.cu");
   EXPECT_EQ(failed.diagnostics[0].line, 2);
   EXPECT_NE(failed.cause.find("line 2"), std::string::npos) << failed.cause;
-  EXPECT_NE(failed.diagnostics[0].message.find("No such file"), std::string::npos) 
+  EXPECT_NE(failed.diagnostics[0].message.find("No such file"), std::string::npos)
       << "host files are out of reach: " << failed.diagnostics[0].message;
   // Failures are remembered too.
   EXPECT_EQ(outcome(request("// one\n#include \"/etc/passwd\"\n")).origin, Origin::Cached);
 }
 
 TEST_F(CompileTest, AssemblerErrorsNameTheSourceLine) {
-  BuildFailure failed = failure(request(
-      "__global__ void k(float* o) {\n"
-      "  o[1] = 2.0f;\n"
-      "  asm volatile(\"wgmma.frobnicate.sync;\");\n"
-      "}\n"
-      "extern \"C\" void run(const float* A, float* C, int64_t M, cudaStream_t stream) { k<<<1, 1>>>(C); }\n"));
+  BuildFailure failed =
+      failure(request("__global__ void k(float* o) {\n"
+                      "  o[1] = 2.0f;\n"
+                      "  asm volatile(\"wgmma.frobnicate.sync;\");\n"
+                      "}\n"
+                      "extern \"C\" void run(const float* A, float* C, int64_t M, cudaStream_t "
+                      "stream) { k<<<1, 1>>>(C); }\n"));
   EXPECT_EQ(failed.verdict, Verdict::CompileError);
   ASSERT_FALSE(failed.diagnostics.empty());
   EXPECT_EQ(failed.diagnostics[0].tool, "ptxas");
@@ -192,27 +202,30 @@ TEST_F(CompileTest, WrongSignatureAndMissingEntry) {
 
 TEST_F(CompileTest, ForbiddenAndUndefinedNamesAreFoundInTheLibrary) {
   const std::string run = "extern \"C\" void run(const float*, float*, int64_t, cudaStream_t) ";
-  BuildFailure library = failure(request("extern \"C\" int cublasCreate_v2(void**);\n" + run + "{ cublasCreate_v2(nullptr); }\n"));
+  BuildFailure library = failure(request("extern \"C\" int cublasCreate_v2(void**);\n" + run +
+                                         "{ cublasCreate_v2(nullptr); }\n"));
   EXPECT_EQ(library.verdict, Verdict::ForbiddenLibrary) << library.cause;
-  BuildFailure undefined = failure(request("extern \"C\" int nobody_has_this();\n" + run + "{ nobody_has_this(); }\n"));
+  BuildFailure undefined =
+      failure(request("extern \"C\" int nobody_has_this();\n" + run + "{ nobody_has_this(); }\n"));
   EXPECT_EQ(undefined.verdict, Verdict::CompileError);
   EXPECT_NE(undefined.cause.find("nobody_has_this"), std::string::npos) << undefined.cause;
 }
 
 TEST_F(CompileTest, TvmFfiEntryIsFound) {
   if (!settings_.toolchain->tvm_ffi) GTEST_SKIP() << "tvm-ffi is not installed";
-  BuildOutcome made = outcome(request(
-      "#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n"
-      "__global__ void k() {}\n"
-      "static void entry(tvm::ffi::TensorView a) { if (a.ndim() == 2) k<<<1, 1>>>(); }\n"
-      "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, entry);\n",
-      Binding::TvmFfi));
+  BuildOutcome made = outcome(
+      request("#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n"
+              "__global__ void k() {}\n"
+              "static void entry(tvm::ffi::TensorView a) { if (a.ndim() == 2) k<<<1, 1>>>(); }\n"
+              "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, entry);\n",
+              Binding::TvmFfi));
   ASSERT_NE(made.artifact(), nullptr) << made.failure()->cause;
   EXPECT_EQ(made.artifact()->binding, Binding::TvmFfi);
 }
 
 TEST_F(CompileTest, PtxCandidateNeedsTheAssemblerOnly) {
-  BuildOutcome made = outcome(request(small_ptx("  ld.param.u64 %rd1, [out];\n  st.global.u32 [%rd1], 7;\n"), Binding::Ptx));
+  BuildOutcome made = outcome(request(
+      small_ptx("  ld.param.u64 %rd1, [out];\n  st.global.u32 [%rd1], 7;\n"), Binding::Ptx));
   ASSERT_NE(made.artifact(), nullptr) << made.failure()->cause;
   EXPECT_EQ(made.artifact()->host_library, "");
   ASSERT_EQ(made.artifact()->kernels.size(), 1u);
@@ -231,10 +244,11 @@ TEST_F(CompileTest, PtxCandidateNeedsTheAssemblerOnly) {
 }
 
 TEST_F(CompileTest, TooMuchSharedMemoryIsAResourceLimit) {
-  BuildFailure failed = failure(request(
-      small_ptx("  .shared .align 4 .b8 tile[240000];\n  mov.u32 %r1, tile;\n  ld.shared.u32 %r2, [%r1];\n"
-                "  ld.param.u64 %rd1, [out];\n  st.global.u32 [%rd1], %r2;\n"),
-      Binding::Ptx));
+  BuildFailure failed =
+      failure(request(small_ptx("  .shared .align 4 .b8 tile[240000];\n  mov.u32 %r1, tile;\n  "
+                                "ld.shared.u32 %r2, [%r1];\n"
+                                "  ld.param.u64 %rd1, [out];\n  st.global.u32 [%rd1], %r2;\n"),
+                      Binding::Ptx));
   EXPECT_EQ(failed.verdict, Verdict::ResourceLimit) << failed.cause;
   EXPECT_NE(failed.cause.find("240000"), std::string::npos) << failed.cause;
 }
@@ -246,7 +260,8 @@ TEST_F(CompileTest, LimitsAreValuesAndAreNotRemembered) {
   EXPECT_LT(now_s() - begin, 5);
   settings_.limits = BuildLimits();
   settings_.limits.output_bytes = 50;
-  std::string loud = "#error a message that is longer than fifty bytes, as everybody can see at once\n";
+  std::string loud =
+      "#error a message that is longer than fifty bytes, as everybody can see at once\n";
   BuildFailure flooded = failure(request(loud));
   EXPECT_EQ(flooded.verdict, Verdict::CompileError);
   EXPECT_NE(flooded.cause.find("of messages"), std::string::npos) << flooded.cause;
@@ -259,12 +274,14 @@ TEST_F(CompileTest, TextThatIsNoSourceIsBadInput) {
     std::string source;
     const char* why;
   };
-  for (const Case& one : {Case{"", "empty"}, Case{" \n\t", "empty"}, Case{std::string("int a;\0b", 8), "NUL"},
-                          Case{"int a; // \xff", "UTF-8"}, Case{std::string((1 << 20) + 1, 'a'), "more than"}}) {
+  for (const Case& one :
+       {Case{"", "empty"}, Case{" \n\t", "empty"}, Case{std::string("int a;\0b", 8), "NUL"},
+        Case{"int a; // \xff", "UTF-8"}, Case{std::string((1 << 20) + 1, 'a'), "more than"}}) {
     auto refused = build(request(one.source), settings_);
     ASSERT_FALSE(refused) << one.why;
     EXPECT_EQ(refused.error().code, ErrorCode::BadInput);
-    EXPECT_NE(refused.error().message.find("kernel.cu: "), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("kernel.cu: "), std::string::npos)
+        << refused.error().message;
     EXPECT_NE(refused.error().message.find(one.why), std::string::npos) << refused.error().message;
   }
   BuildRequest odd = request(kGood);
@@ -277,7 +294,8 @@ TEST_F(CompileTest, TextThatIsNoSourceIsBadInput) {
 }
 
 TEST_F(CompileTest, TwoCertainEntriesAreAmbiguousWithoutCompiling) {
-  BuildFailure two = failure(request("extern \"C\" void run(int) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, f);\n"));
+  BuildFailure two =
+      failure(request("extern \"C\" void run(int) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, f);\n"));
   EXPECT_EQ(two.verdict, Verdict::AmbiguousCode);
   EXPECT_EQ(two.cause, "two entries: a plain run in line 1 and a tvm-ffi export in line 2");
 }
@@ -317,7 +335,8 @@ TEST_F(CompileTest, BrokenToolsAreOurErrorAndNotTheCandidates) {
   auto failed = build(request(kGood), settings_);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::Harness);
-  EXPECT_NE(failed.error().message.find("file that is right"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("file that is right"), std::string::npos)
+      << failed.error().message;
 }
 
 TEST_F(CompileTest, UnusableCacheFolderIsNamed) {
@@ -326,7 +345,8 @@ TEST_F(CompileTest, UnusableCacheFolderIsNamed) {
   auto failed = build(request(kGood), settings_);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::Io);
-  EXPECT_NE(failed.error().message.find(settings_.cache_folder.string()), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find(settings_.cache_folder.string()), std::string::npos)
+      << failed.error().message;
 }
 
 }  // namespace

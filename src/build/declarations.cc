@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMaxDeclarations = 100'000;
 
-// Words (with a leading '.' or '%'), numbers and single marks; comments are skipped, strings are one token (PTX ISA 4.1).
+// Words (with a leading '.' or '%'), numbers and single marks; comments are skipped, strings are
+// one token (PTX ISA 4.1).
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : text_(text) { advance(); }
@@ -31,7 +32,9 @@ class Tokens {
   }
 
  private:
-  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
+  static bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
+  }
 
   void skip_blanks() {
     while (at_ < text_.size()) {
@@ -73,7 +76,9 @@ uint64_t number(std::string_view token) {
 
 // Bytes of ".u64", ".b8", ".f16x2"; 0: not a fundamental type (PTX ISA 5.2).
 uint64_t type_bytes(std::string_view token) {
-  if (token.size() < 3 || token[0] != '.' || std::string_view("bsuf").find(token[1]) == std::string_view::npos) return 0;
+  if (token.size() < 3 || token[0] != '.' ||
+      std::string_view("bsuf").find(token[1]) == std::string_view::npos)
+    return 0;
   if (token == ".f16x2") return 4;
   uint64_t bits = parse_uint(token.substr(2)).value_or(0);
   return bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128 ? bits / 8 : 0;
@@ -105,7 +110,8 @@ std::optional<Variable> read_variable(Tokens& tokens) {
     }
   }
   if (variable.name.empty() || element == 0) return std::nullopt;
-  // A parameter written ".u64 .ptr .align 16" aligns what it points to, not itself: only arrays are aligned by hand.
+  // A parameter written ".u64 .ptr .align 16" aligns what it points to, not itself: only arrays are
+  // aligned by hand.
   variable.alignment = count > 1 || element == 1 ? std::max(alignment, element) : element;
   variable.size_bytes = element * count;
   return variable;
@@ -134,7 +140,8 @@ KernelInfo read_entry(Tokens& tokens) {
       auto param = read_variable(tokens);
       if (!param) continue;
       offset = (offset + param->alignment - 1) / param->alignment * param->alignment;
-      kernel.params.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(param->size_bytes)});
+      kernel.params.push_back(
+          {static_cast<uint32_t>(offset), static_cast<uint32_t>(param->size_bytes)});
       offset += param->size_bytes;
     }
   }
@@ -165,7 +172,8 @@ Declarations read_declarations(std::string_view ptx) {
       found.kernels.push_back(read_entry(tokens));
     } else if (now == ".global" || now == ".const") {
       bool constant = now == ".const";
-      if (auto variable = read_variable(tokens)) found.symbols.push_back({variable->name, variable->size_bytes, constant});
+      if (auto variable = read_variable(tokens))
+        found.symbols.push_back({variable->name, variable->size_bytes, constant});
       // An initialiser has braces of its own, with numbers and names only.
       while (!tokens.done() && tokens.now() != ";") tokens.take();
     }

@@ -31,7 +31,8 @@ class Line {
   }
   std::optional<int> take_number() {
     size_t length = 0;
-    while (length < rest_.size() && length < 9 && rest_[length] >= '0' && rest_[length] <= '9') ++length;
+    while (length < rest_.size() && length < 9 && rest_[length] >= '0' && rest_[length] <= '9')
+      ++length;
     auto value = parse_uint(rest_.substr(0, length));
     if (length == 0 || !value) return std::nullopt;
     rest_.remove_prefix(length);
@@ -58,10 +59,16 @@ struct SeverityWord {
   const char* word;
   Severity severity;
 };
-constexpr SeverityWord kSeverities[] = {
-    {"catastrophic error", Severity::Error}, {"internal error", Severity::Error}, {"fatal error", Severity::Error},
-    {"fatal", Severity::Error}, {"error", Severity::Error}, {"Error", Severity::Error}, {"warning", Severity::Warning},
-    {"remark", Severity::Note}, {"note", Severity::Note}, {"info", Severity::Note}};
+constexpr SeverityWord kSeverities[] = {{"catastrophic error", Severity::Error},
+                                        {"internal error", Severity::Error},
+                                        {"fatal error", Severity::Error},
+                                        {"fatal", Severity::Error},
+                                        {"error", Severity::Error},
+                                        {"Error", Severity::Error},
+                                        {"warning", Severity::Warning},
+                                        {"remark", Severity::Note},
+                                        {"note", Severity::Note},
+                                        {"info", Severity::Note}};
 
 // "error", "warning #177-D", "fatal   " ... up to and with the colon.
 bool take_severity(Line& line, Diagnostic& out) {
@@ -83,7 +90,9 @@ bool take_severity(Line& line, Diagnostic& out) {
   return false;
 }
 
-void set_message(Line line, Diagnostic& out) { out.message = printable(trim(line.rest()), kMaxMessageBytes); }
+void set_message(Line line, Diagnostic& out) {
+  out.message = printable(trim(line.rest()), kMaxMessageBytes);
+}
 
 // "f.cu(2): error: ..." of cudafe++ and cicc.
 bool parse_front_end(std::string_view text, Diagnostic& out) {
@@ -116,7 +125,8 @@ bool parse_gcc(std::string_view text, Diagnostic& out) {
   return true;
 }
 
-// "(C7519) warpgroup.arrive is injected in around line 80 by compiler ..." : the line is one of the PTX text.
+// "(C7519) warpgroup.arrive is injected in around line 80 by compiler ..." : the line is one of the
+// PTX text.
 void read_advisory(Line& line, Diagnostic& out) {
   Line attempt = line;
   attempt.skip_spaces();
@@ -147,7 +157,8 @@ bool parse_ptxas(std::string_view text, Diagnostic& out) {
   out.tool = "ptxas";
   read_advisory(line, out);
   set_message(line, out);
-  // "ptxas -v" statistics are numbers, see parse_kernel_use; the last word of a failure adds nothing to the errors before it.
+  // "ptxas -v" statistics are numbers, see parse_kernel_use; the last word of a failure adds
+  // nothing to the errors before it.
   if (out.severity == Severity::Note) return false;
   return out.message != "Ptx assembly aborted due to errors";
 }
@@ -162,12 +173,15 @@ bool parse_driver(std::string_view text, Diagnostic& out) {
     set_message(attempt, out);
     return true;
   }
-  bool linker = text.find("undefined reference to ") != std::string_view::npos || text.starts_with("/usr/bin/ld: ") ||
+  bool linker = text.find("undefined reference to ") != std::string_view::npos ||
+                text.starts_with("/usr/bin/ld: ") ||
                 text.find("multiple definition of ") != std::string_view::npos;
-  bool internal = text.find("internal compiler error") != std::string_view::npos || text.starts_with("cc1plus: ");
+  bool internal = text.find("internal compiler error") != std::string_view::npos ||
+                  text.starts_with("cc1plus: ");
   if (!linker && !internal) return false;
   out.tool = "host";
-  out.severity = text.find("warning:") != std::string_view::npos ? Severity::Warning : Severity::Error;
+  out.severity =
+      text.find("warning:") != std::string_view::npos ? Severity::Warning : Severity::Error;
   set_message(line, out);
   return true;
 }
@@ -219,7 +233,8 @@ std::vector<Diagnostic> parse_diagnostics(std::string_view text) {
       return;
     }
   });
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return rank(a) < rank(b); });
   if (found.size() > kMaxDiagnostics) found.resize(kMaxDiagnostics);
   return found;
 }
@@ -231,7 +246,8 @@ std::vector<KernelUse> parse_kernel_use(std::string_view text) {
   each_line(text, [&](std::string_view whole) {
     Line line(whole);
     if (!line.take("ptxas info")) {
-      // The frame line belongs to the function named just before it: an entry, or a device function that is no kernel.
+      // The frame line belongs to the function named just before it: an entry, or a device function
+      // that is no kernel.
       if (!in_entry || !in_frame || found.empty() || !whole.starts_with("    ")) return;
       for (std::string_view part : split(whole, ',')) {
         read_amount(part, "bytes stack frame", found.back().stack_bytes);
@@ -283,7 +299,8 @@ std::vector<Overuse> parse_overuse(std::string_view text) {
     auto used = line.take_until(" bytes, 0x");
     auto limit = line.take_until(" max)");
     if (!resource || !used || !limit) return;
-    auto used_bytes = parse_uint("0x" + std::string(*used)), limit_bytes = parse_uint("0x" + std::string(*limit));
+    auto used_bytes = parse_uint("0x" + std::string(*used)),
+         limit_bytes = parse_uint("0x" + std::string(*limit));
     if (!used_bytes || !limit_bytes || *used_bytes <= *limit_bytes) return;
     found.push_back({printable(*name, 200), printable(*resource, 60), *used_bytes, *limit_bytes});
   });

@@ -1,6 +1,6 @@
-// Owns reading the words of compilers as data. They come from tools over hostile sources: evidence for people and models,
-// bounded in number and length, without control bytes. Never a ground for a verdict.
-// SPDX-License-Identifier: Apache-2.0
+// Owns reading the words of compilers as data. They come from tools over hostile sources: evidence
+// for people and models, bounded in number and length, without control bytes. Never a ground for a
+// verdict. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace ptxb::build {
 constexpr size_t kMaxDiagnostics = 100;
 constexpr size_t kMaxMessageBytes = 1000;
 
-// stdout + stderr of nvcc (cudafe++, host compiler, linker, ptxas), or of ptxas or g++ alone. Errors come first when the list is
-// full. Paths inside the build room lose their folder.
+// stdout + stderr of nvcc (cudafe++, host compiler, linker, ptxas), or of ptxas or g++ alone.
+// Errors come first when the list is full. Paths inside the build room lose their folder.
 std::vector<Diagnostic> parse_diagnostics(std::string_view text);
 
 // What `ptxas -v` says of one entry function.
@@ -27,7 +27,8 @@ struct KernelUse {
 };
 std::vector<KernelUse> parse_kernel_use(std::string_view text);
 
-// "Entry function 'f' uses too much shared data (0x20000 bytes, 0xc000 max)" and the like, as numbers.
+// "Entry function 'f' uses too much shared data (0x20000 bytes, 0xc000 max)" and the like, as
+// numbers.
 struct Overuse {
   std::string kernel, resource;
   uint64_t used_bytes = 0, limit_bytes = 0;

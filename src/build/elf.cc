@@ -19,7 +19,9 @@ class Reader {
  public:
   Reader(std::string_view bytes, std::string_view name) : bytes_(bytes), name_(name) {}
 
-  Error fault(const std::string& what) const { return bad_input(name_ + ": not a usable shared library: " + what); }
+  Error fault(const std::string& what) const {
+    return bad_input(name_ + ": not a usable shared library: " + what);
+  }
 
   template <class T>
   std::optional<T> at(uint64_t offset) const {
@@ -48,7 +50,8 @@ std::optional<std::string> text_at(std::string_view strings, uint64_t offset) {
 
 struct Sections {
   std::vector<Elf64_Shdr> all;
-  // The only one of its type: assembler text can add sections of any type, and a second one would hide the real one.
+  // The only one of its type: assembler text can add sections of any type, and a second one would
+  // hide the real one.
   const Elf64_Shdr* only(uint32_t type) const {
     const Elf64_Shdr* found = nullptr;
     for (const Elf64_Shdr& one : all) {
@@ -62,7 +65,8 @@ struct Sections {
 
 Result<Sections> read_sections(const Reader& reader) {
   auto header = reader.at<Elf64_Ehdr>(0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return reader.fault("no ELF header");
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+    return reader.fault("no ELF header");
   if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
     return reader.fault("not 64-bit little-endian");
   }
@@ -73,7 +77,8 @@ Result<Sections> read_sections(const Reader& reader) {
   Sections sections;
   for (uint64_t i = 0; i < count; ++i) {
     // e_shoff is a full 64-bit number: checked before it is added to.
-    if (header->e_shoff > UINT64_MAX - i * sizeof(Elf64_Shdr)) return reader.fault("section headers out of range");
+    if (header->e_shoff > UINT64_MAX - i * sizeof(Elf64_Shdr))
+      return reader.fault("section headers out of range");
     auto section = reader.at<Elf64_Shdr>(header->e_shoff + i * sizeof(Elf64_Shdr));
     if (!section) return reader.fault("section headers out of range");
     sections.all.push_back(*section);
@@ -81,22 +86,25 @@ Result<Sections> read_sections(const Reader& reader) {
   return sections;
 }
 
-Result<std::string_view> content(const Reader& reader, const Elf64_Shdr& section, const char* what) {
+Result<std::string_view> content(const Reader& reader, const Elf64_Shdr& section,
+                                 const char* what) {
   auto bytes = reader.span(section.sh_offset, section.sh_size);
   if (!bytes) return reader.fault(std::string(what) + " out of range");
   return *bytes;
 }
 
-Result<std::string_view> linked_strings(const Reader& reader, const Sections& sections, const Elf64_Shdr& section) {
-  if (section.sh_link >= sections.all.size() || sections.all[section.sh_link].sh_type != SHT_STRTAB) {
+Result<std::string_view> linked_strings(const Reader& reader, const Sections& sections,
+                                        const Elf64_Shdr& section) {
+  if (section.sh_link >= sections.all.size() ||
+      sections.all[section.sh_link].sh_type != SHT_STRTAB) {
     return reader.fault("no string table");
   }
   return content(reader, sections.all[section.sh_link], "string table");
 }
 
 // The loader goes by program headers and addresses: the sections must be the same things.
-Result<void> same_as_loaded(const Reader& reader, const Elf64_Shdr& dynamic, const Elf64_Shdr& symbols,
-                            std::string_view entries) {
+Result<void> same_as_loaded(const Reader& reader, const Elf64_Shdr& dynamic,
+                            const Elf64_Shdr& symbols, std::string_view entries) {
   auto header = reader.at<Elf64_Ehdr>(0);
   bool found = false;
   for (uint64_t i = 0; header && i < header->e_phnum; ++i) {
@@ -145,7 +153,8 @@ Result<DynamicSymbols> read_dynamic_symbols(std::string_view bytes, std::string_
     if (binding == STB_LOCAL) continue;
     auto text = text_at(strings, raw.st_name);
     if (!text) return reader.fault("a symbol's name out of range");
-    DynamicSymbols::Symbol symbol{*text, binding == STB_WEAK, ELF64_ST_TYPE(raw.st_info) == STT_FUNC, false};
+    DynamicSymbols::Symbol symbol{*text, binding == STB_WEAK,
+                                  ELF64_ST_TYPE(raw.st_info) == STT_FUNC, false};
     if (raw.st_shndx == SHN_UNDEF) {
       Elf64_Versym version = 0;
       if ((i + 1) * sizeof version <= versions.size()) {

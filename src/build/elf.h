@@ -1,6 +1,6 @@
-// Owns reading the dynamic symbol table of a 64-bit little-endian shared library that untrusted code produced.
-// Every offset is checked; never maps, loads or runs it.
-// SPDX-License-Identifier: Apache-2.0
+// Owns reading the dynamic symbol table of a 64-bit little-endian shared library that untrusted
+// code produced. Every offset is checked; never maps, loads or runs it. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct DynamicSymbols {
     bool function = false;
     bool versioned = false;  // undefined ones: found in a library when it was linked
   };
-  std::vector<Symbol> exported;   // defined, visible to others
+  std::vector<Symbol> exported;  // defined, visible to others
   std::vector<Symbol> undefined;
   std::vector<std::string> needed;  // DT_NEEDED
   bool defines(std::string_view name) const;

@@ -36,7 +36,8 @@ TEST(Elf, ReadsARealLibrary) {
   EXPECT_FALSE(symbols->defines("co"));
   EXPECT_FALSE(symbols->defines("run"));
   bool versioned = false;
-  for (const DynamicSymbols::Symbol& symbol : symbols->undefined) versioned = versioned || symbol.versioned;
+  for (const DynamicSymbols::Symbol& symbol : symbols->undefined)
+    versioned = versioned || symbol.versioned;
   EXPECT_TRUE(versioned);
   EXPECT_FALSE(symbols->needed.empty());
 }
@@ -44,11 +45,13 @@ TEST(Elf, ReadsARealLibrary) {
 TEST(Elf, DamagedFilesAreRefusedOrReadWithinBounds) {
   std::string bytes = library_bytes();
   ASSERT_FALSE(bytes.empty());
-  for (size_t length : {size_t{0}, size_t{1}, size_t{4}, size_t{63}, size_t{64}, size_t{1000}, bytes.size() - 1, bytes.size() - 64}) {
+  for (size_t length : {size_t{0}, size_t{1}, size_t{4}, size_t{63}, size_t{64}, size_t{1000},
+                        bytes.size() - 1, bytes.size() - 64}) {
     auto cut = read_dynamic_symbols(std::string_view(bytes).substr(0, length), "cut");
     EXPECT_FALSE(cut) << length;
   }
-  // Any bytes in the header and in the section table: an answer or an error, never a read outside (AddressSanitizer watches).
+  // Any bytes in the header and in the section table: an answer or an error, never a read outside
+  // (AddressSanitizer watches).
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof header);
   std::mt19937 random(7);
@@ -56,14 +59,17 @@ TEST(Elf, DamagedFilesAreRefusedOrReadWithinBounds) {
     std::string damaged = bytes;
     for (int flips = 0; flips < 4; ++flips) {
       bool table = round % 2 == 0;
-      size_t at = table ? header.e_shoff + random() % (uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)) : random() % sizeof header;
+      size_t at = table
+                      ? header.e_shoff + random() % (uint64_t{header.e_shnum} * sizeof(Elf64_Shdr))
+                      : random() % sizeof header;
       damaged[at] = static_cast<char>(random());
     }
     (void)read_dynamic_symbols(damaged, "damaged");
   }
   std::string wrong = bytes;
   wrong[EI_CLASS] = ELFCLASS32;
-  EXPECT_EQ(read_dynamic_symbols(wrong, "x").error().message, "x: not a usable shared library: not 64-bit little-endian");
+  EXPECT_EQ(read_dynamic_symbols(wrong, "x").error().message,
+            "x: not a usable shared library: not 64-bit little-endian");
 }
 
 TEST(Elf, ASecondSymbolTableIsRefused) {

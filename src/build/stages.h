@@ -1,5 +1,5 @@
-// Owns the compiler runs of one build: which tool with which flags, inside the sandbox, and how each ended.
-// Never caches, never looks inside what the tools made. Private to build/.
+// Owns the compiler runs of one build: which tool with which flags, inside the sandbox, and how
+// each ended. Never caches, never looks inside what the tools made. Private to build/.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace ptxb::build {
 
-// Names in the work folder and, as seen by the tools, in /build: the same for every candidate, so that the same source gives
-// the same bytes.
+// Names in the work folder and, as seen by the tools, in /build: the same for every candidate, so
+// that the same source gives the same bytes.
 constexpr const char* kSourceFile = "candidate.cu";
 constexpr const char* kPtxFile = "candidate.ptx";
 constexpr const char* kCubinFile = "candidate.cubin";
@@ -21,9 +21,11 @@ constexpr const char* kHostFile = "candidate.so";
 constexpr const char* kTaskHeader = "ptxbench_task.h";
 
 // All command lines of a build: part of its identity.
-std::vector<std::vector<std::string>> command_lines(const BuildRequest& request, const BuildSettings& settings);
+std::vector<std::vector<std::string>> command_lines(const BuildRequest& request,
+                                                    const BuildSettings& settings);
 
-// A tool that did not succeed. Repeatable: the same request would fail the same way on another day (an exit code, not a limit).
+// A tool that did not succeed. Repeatable: the same request would fail the same way on another day
+// (an exit code, not a limit).
 struct ToolFailure {
   enum class Repeatable { Yes, No } repeatable = Repeatable::Yes;
   Verdict verdict = Verdict::CompileError;
@@ -40,8 +42,9 @@ struct Compiled {
   ToolLogs logs;
 };
 
-// PTX, the cubin from that same PTX, and beside it the host library. `folder` holds the source and the header before, and
-// the outputs afterwards; with several failures the device side's is told.
-Result<Compiled> run_compilers(const BuildRequest& request, const Path& folder, const BuildSettings& settings);
+// PTX, the cubin from that same PTX, and beside it the host library. `folder` holds the source and
+// the header before, and the outputs afterwards; with several failures the device side's is told.
+Result<Compiled> run_compilers(const BuildRequest& request, const Path& folder,
+                               const BuildSettings& settings);
 
 }  // namespace ptxb::build

@@ -23,11 +23,13 @@ Json to_json(const Diagnostic& one) {
 
 Json to_json(const KernelInfo& one) {
   Json params = Json::array();
-  for (const KernelParam& param : one.params) params.push_back(Json::array({param.offset_bytes, param.size_bytes}));
+  for (const KernelParam& param : one.params)
+    params.push_back(Json::array({param.offset_bytes, param.size_bytes}));
   const Dim3& cluster = one.required_cluster;
   Json json;
   json.set("name", one.name).set("params", std::move(params)).set("registers", one.registers);
-  json.set("spill_store_bytes", one.spill_store_bytes).set("spill_load_bytes", one.spill_load_bytes);
+  json.set("spill_store_bytes", one.spill_store_bytes)
+      .set("spill_load_bytes", one.spill_load_bytes);
   json.set("static_shared_bytes", one.static_shared_bytes).set("const_bytes", one.const_bytes);
   json.set("stack_bytes", one.stack_bytes).set("max_threads", one.max_threads);
   json.set("required_cluster", Json::array({cluster.x, cluster.y, cluster.z}));
@@ -101,7 +103,7 @@ bool read(const Json& json, Diagnostic& out) {
   uint64_t severity = fields.number("severity");
   fields.check(severity <= static_cast<uint64_t>(Diagnostic::Severity::Error));
   out = {static_cast<Diagnostic::Severity>(severity), fields.text("tool"), fields.text("file"),
-         static_cast<int>(fields.number("line")), fields.text("code"), fields.text("message")};
+         static_cast<int>(fields.number("line")),     fields.text("code"), fields.text("message")};
   return fields.good();
 }
 
@@ -120,7 +122,8 @@ bool read(const Json& json, KernelInfo& out) {
   out.stack_bytes = fields.number32("stack_bytes");
   out.max_threads = fields.number32("max_threads");
   const Json* cluster = json.find("required_cluster");
-  std::vector<uint32_t> sides = fields.check(cluster != nullptr) ? fields.numbers(*cluster) : std::vector<uint32_t>();
+  std::vector<uint32_t> sides =
+      fields.check(cluster != nullptr) ? fields.numbers(*cluster) : std::vector<uint32_t>();
   if (fields.check(sides.size() == 3)) out.required_cluster = {sides[0], sides[1], sides[2]};
   return fields.good();
 }
@@ -202,20 +205,23 @@ Result<void> store(const Built& built, const std::string& host_library, const Pa
   } else {
     const Artifact& artifact = std::get<Artifact>(built);
     json.set("built", true).set("source_sha256", artifact.source_sha256).set("arch", artifact.arch);
-    json.set("binding", static_cast<int>(artifact.binding)).set("cubin_sha256", artifact.cubin_sha256);
+    json.set("binding", static_cast<int>(artifact.binding))
+        .set("cubin_sha256", artifact.cubin_sha256);
     json.set("ptx_sha256", sha256_hex(artifact.ptx)).set("host_sha256", sha256_hex(host_library));
     json.set("kernels", list(artifact.kernels)).set("symbols", list(artifact.symbols));
     json.set("diagnostics", list(artifact.diagnostics)).set("tools", strings(artifact.tools));
     PTXB_CHECK_OK(write_file(folder / kPtx, artifact.ptx));
     PTXB_CHECK_OK(write_file(folder / kCubin, artifact.cubin));
-    if (artifact.binding != Binding::Ptx) PTXB_CHECK_OK(write_file(folder / kHostLibrary, host_library));
+    if (artifact.binding != Binding::Ptx)
+      PTXB_CHECK_OK(write_file(folder / kHostLibrary, host_library));
   }
   PTXB_CHECK_OK(write_file(folder / kRecord, json.dump(1) + "\n"));
   // Whatever our umask: the sandbox's user reads these when the recorder loads them.
   std::error_code fault;
   namespace fs = std::filesystem;
   fs::permissions(folder, fs::perms(0755), fault);
-  for (const char* name : {kPtx, kCubin, kHostLibrary, kRecord}) fs::permissions(folder / name, fs::perms(0644), fault);
+  for (const char* name : {kPtx, kCubin, kHostLibrary, kRecord})
+    fs::permissions(folder / name, fs::perms(0644), fault);
   return {};
 }
 
@@ -226,7 +232,9 @@ std::optional<Built> load_stored(const Path& folder) {
   if (!json) return std::nullopt;
   const Json* schema = json->find("schema");
   const Json* built = json->find("built");
-  if (!schema || !schema->is_string() || schema->as_string() != kSchema || !built || !built->is_bool()) return std::nullopt;
+  if (!schema || !schema->is_string() || schema->as_string() != kSchema || !built ||
+      !built->is_bool())
+    return std::nullopt;
   return built->as_bool() ? load_artifact(*json, folder) : load_failure(*json);
 }
 

@@ -1,5 +1,5 @@
-// Toolkits made of shell scripts: what is looked for, in which order, and what is said when it is not there.
-// SPDX-License-Identifier: Apache-2.0
+// Toolkits made of shell scripts: what is looked for, in which order, and what is said when it is
+// not there. SPDX-License-Identifier: Apache-2.0
 #include "build/toolchain.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,10 @@ class ToolchainTest : public ::testing::Test {
     fs::permissions(file, fs::perms(0755));
   }
   Path make_home(const Path& home, const std::string& version) {
-    std::string says = "if [ \"$1\" = --list-gpu-code ]; then echo sm_80; echo sm_90; echo sm_100; else\n"
-                       "echo 'Cuda compilation tools, release " + version + ", V" + version + ".88'; fi\n";
+    std::string says =
+        "if [ \"$1\" = --list-gpu-code ]; then echo sm_80; echo sm_90; echo sm_100; else\n"
+        "echo 'Cuda compilation tools, release " +
+        version + ", V" + version + ".88'; fi\n";
     script(home / "bin" / "nvcc", says);
     script(home / "bin" / "ptxas", says);
     script(home / "nvvm" / "bin" / "cicc", "");
@@ -32,7 +34,9 @@ class ToolchainTest : public ::testing::Test {
     EXPECT_TRUE(write_file(home / "lib" / "libcudart.so.13.0.96", ""));
     return home;
   }
-  Path packages() const { return folder_->path() / "venv" / "lib" / "python3.11" / "site-packages"; }
+  Path packages() const {
+    return folder_->path() / "venv" / "lib" / "python3.11" / "site-packages";
+  }
 
   std::optional<TempFolder> folder_;
   ToolchainQuery query_;
@@ -70,7 +74,8 @@ TEST_F(ToolchainTest, ForcedHomeIsTheOnlyPlace) {
   auto missing = find_toolchain(query_);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
-  EXPECT_NE(missing.error().message.find("nowhere (PTXBENCH_CUDA_HOME)"), std::string::npos) << missing.error().message;
+  EXPECT_NE(missing.error().message.find("nowhere (PTXBENCH_CUDA_HOME)"), std::string::npos)
+      << missing.error().message;
   query_.forced_home = make_home(folder_->path() / "mine", "12.9");
   EXPECT_EQ(find_toolchain(query_)->version, "12.9.88");
 }
@@ -89,7 +94,8 @@ TEST_F(ToolchainTest, NothingFoundSaysWhatToDo) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
   EXPECT_NE(missing.error().message.find("scripts/setup.sh"), std::string::npos);
-  EXPECT_NE(missing.error().message.find("venv (no CUDA wheels in it)"), std::string::npos) << missing.error().message;
+  EXPECT_NE(missing.error().message.find("venv (no CUDA wheels in it)"), std::string::npos)
+      << missing.error().message;
 }
 
 TEST_F(ToolchainTest, OldOrBrokenToolkitsAreHarnessErrors) {
@@ -114,8 +120,10 @@ TEST_F(ToolchainTest, OldOrBrokenToolkitsAreHarnessErrors) {
 TEST(Toolchain, SupportedArchitectures) {
   Toolchain toolchain;
   toolchain.archs = {"sm_80", "sm_90", "sm_100", "sm_103"};
-  for (const char* arch : {"sm_80", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a"}) EXPECT_TRUE(supports(toolchain, arch)) << arch;
-  for (const char* arch : {"", "a", "sm_80a", "sm_91a", "sm_90b", "sm_90aa", "sm_90a ", "compute_90a"}) {
+  for (const char* arch : {"sm_80", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a"})
+    EXPECT_TRUE(supports(toolchain, arch)) << arch;
+  for (const char* arch :
+       {"", "a", "sm_80a", "sm_91a", "sm_90b", "sm_90aa", "sm_90a ", "compute_90a"}) {
     EXPECT_FALSE(supports(toolchain, arch)) << arch;
   }
 }

@@ -1,5 +1,5 @@
-// Owns the GPU tests of the backend that the evaluation line uses: outcomes, executed families, speeds.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU tests of the backend that the evaluation line uses: outcomes, executed families,
+// speeds. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "backend/cuda_backend.h"
@@ -78,8 +78,10 @@ TEST_F(OnBackend, ABareCommitIsNoMatrixWork) {
   ASSERT_TRUE(counts) << counts.error().message;
   EXPECT_EQ(family_sum(*counts, "wgmma").warps, 0u);
   bool seen = false;
-  for (const OpcodeCount& count : *counts) seen = seen || (count.opcode.find("gdesc[URZ]") != std::string::npos && count.warps > 0);
-  EXPECT_TRUE(seen) << "ptxas no longer emits the empty HGMMA: does_nothing() may need another look";
+  for (const OpcodeCount& count : *counts)
+    seen = seen || (count.opcode.find("gdesc[URZ]") != std::string::npos && count.warps > 0);
+  EXPECT_TRUE(seen)
+      << "ptxas no longer emits the empty HGMMA: does_nothing() may need another look";
 }
 
 TEST_F(OnBackend, WritesBesideABufferAreAFinding) {

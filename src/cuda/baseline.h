@@ -1,5 +1,5 @@
-// Owns the seam between timing and the vendor libraries: something that can be queued on a stream in a candidate's place,
-// in a few variants of which the fastest is found by measurement.
+// Owns the seam between timing and the vendor libraries: something that can be queued on a stream
+// in a candidate's place, in a few variants of which the fastest is found by measurement.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

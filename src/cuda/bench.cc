@@ -1,5 +1,5 @@
-// Owns the surroundings of a replay: inputs, poison, digests, setup. Never compares and never times.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the surroundings of a replay: inputs, poison, digests, setup. Never compares and never
+// times. SPDX-License-Identifier: Apache-2.0
 #include "cuda/bench.h"
 
 #include <algorithm>
@@ -16,11 +16,14 @@ Result<Scoreboard> Scoreboard::make(const Device& device, size_t words) {
 }
 
 Result<void> Scoreboard::clear(CUstream stream) {
-  return cuda_check(driver().cuMemsetD8Async(memory_.get(), 0, words_ * sizeof(uint64_t), stream), "digests");
+  return cuda_check(driver().cuMemsetD8Async(memory_.get(), 0, words_ * sizeof(uint64_t), stream),
+                    "digests");
 }
 
 Result<void> Scoreboard::fetch(CUstream stream) {
-  return cuda_check(driver().cuMemcpyDtoHAsync(host_.get(), memory_.get(), words_ * sizeof(uint64_t), stream), "digests");
+  return cuda_check(
+      driver().cuMemcpyDtoHAsync(host_.get(), memory_.get(), words_ * sizeof(uint64_t), stream),
+      "digests");
 }
 
 void note_trouble(const Trouble& trouble, WorkerResult& result) {
@@ -33,8 +36,8 @@ void note_trouble(const Trouble& trouble, WorkerResult& result) {
   result.ending = trouble.sticky;
 }
 
-Result<std::unique_ptr<Bench>> Bench::make(const Device& device, const WorkerJob& job, const Say& say,
-                                           WorkerResult& result) {
+Result<std::unique_ptr<Bench>> Bench::make(const Device& device, const WorkerJob& job,
+                                           const Say& say, WorkerResult& result) {
   std::unique_ptr<Bench> bench(new Bench(device, job));
   const auto failed = [&](const Trouble& trouble) {
     note_trouble(trouble, result);
@@ -44,7 +47,8 @@ Result<std::unique_ptr<Bench>> Bench::make(const Device& device, const WorkerJob
     Trouble trouble;
     trouble.status = RunStatus::Unsupported;
     trouble.stage = "load";
-    trouble.cause = "the plan is for " + job.plan.arch + ", this GPU is " + device.facts().cubin_arch;
+    trouble.cause =
+        "the plan is for " + job.plan.arch + ", this GPU is " + device.facts().cubin_arch;
     return failed(trouble);
   }
   say("load");
@@ -92,16 +96,19 @@ Result<void> Bench::match_tensors() {
     const bool is_input = buffer.role == BufferRole::Input;
     const auto& tensors = is_input ? definition.inputs : definition.outputs;
     auto& addresses = is_input ? input_addresses_ : output_addresses_;
-    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorSpec& t) { return t.name == buffer.name; });
-    if (found == tensors.end()) return bad_input("plan buffer " + buffer.name + ": the task has no such tensor");
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const TensorSpec& t) { return t.name == buffer.name; });
+    if (found == tensors.end())
+      return bad_input("plan buffer " + buffer.name + ": the task has no such tensor");
     if (static_cast<int64_t>(buffer.size_bytes) != job_.task.size_bytes(*found)) {
-      return bad_input("plan buffer " + buffer.name + ": " + std::to_string(buffer.size_bytes) + " bytes, the task says " +
-                       std::to_string(job_.task.size_bytes(*found)));
+      return bad_input("plan buffer " + buffer.name + ": " + std::to_string(buffer.size_bytes) +
+                       " bytes, the task says " + std::to_string(job_.task.size_bytes(*found)));
     }
     addresses[static_cast<size_t>(found - tensors.begin())] = buffer.address;
   }
   for (size_t i = 0; i < output_addresses_.size(); ++i) {
-    if (output_addresses_[i] == 0) return bad_input("the plan has no buffer for output " + definition.outputs[i].name);
+    if (output_addresses_[i] == 0)
+      return bad_input("the plan has no buffer for output " + definition.outputs[i].name);
   }
   return {};
 }
@@ -114,16 +121,17 @@ Result<void> Bench::fill_inputs(InputSpec spec) {
     const TensorSpec& tensor = task.definition.inputs[i];
     if (tensor.dtype == DType::BF16 || tensor.dtype == DType::F32) {
       PTXB_TRY(const GeneratorSpec generator, generator_spec(task, i, spec));
-      PTXB_CHECK_OK(device_.fill(replay_->stream(), generator, task.elements(tensor), static_cast<Element>(tensor.dtype),
-                                 input_addresses_[i]));
+      PTXB_CHECK_OK(device_.fill(replay_->stream(), generator, task.elements(tensor),
+                                 static_cast<Element>(tensor.dtype), input_addresses_[i]));
       continue;
     }
     if (!on_host) {
       PTXB_TRY(on_host, make_inputs(task, spec, 1));
     }
     const auto& bytes = (*on_host)[i];
-    PTXB_CHECK_OK(cuda_check(
-        driver().cuMemcpyHtoDAsync(input_addresses_[i], bytes.data(), bytes.size(), replay_->stream()), "inputs"));
+    PTXB_CHECK_OK(cuda_check(driver().cuMemcpyHtoDAsync(input_addresses_[i], bytes.data(),
+                                                        bytes.size(), replay_->stream()),
+                             "inputs"));
     PTXB_CHECK_OK(synchronise());
   }
   return {};
@@ -133,7 +141,8 @@ Result<std::vector<uint64_t>> Bench::surroundings() {
   const auto& buffers = replay_->plan().buffers;
   PTXB_CHECK_OK(board_.clear(replay_->stream()));
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].role == BufferRole::Input) PTXB_CHECK_OK(replay_->digest_buffer(i, board_.word(i)));
+    if (buffers[i].role == BufferRole::Input)
+      PTXB_CHECK_OK(replay_->digest_buffer(i, board_.word(i)));
   }
   PTXB_CHECK_OK(replay_->digest_padding(board_.word(buffers.size())));
   PTXB_CHECK_OK(board_.fetch(replay_->stream()));

@@ -1,6 +1,5 @@
-// Owns what every job needs around a replay: its inputs and poison on the device, its digests, its first-call setup.
-// Never compares and never times.
-// SPDX-License-Identifier: Apache-2.0
+// Owns what every job needs around a replay: its inputs and poison on the device, its digests, its
+// first-call setup. Never compares and never times. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -16,7 +15,8 @@ namespace ptxb::cuda {
 // Tells the parent what is about to happen, so that a death can be placed.
 using Say = std::function<void(std::string_view stage)>;
 
-// Small device results that the host reads: digests, totals, clock stamps. Read only after the candidate's work has ended.
+// Small device results that the host reads: digests, totals, clock stamps. Read only after the
+// candidate's work has ended.
 class Scoreboard {
  public:
   static Result<Scoreboard> make(const Device& device, size_t words);
@@ -34,9 +34,10 @@ class Scoreboard {
 
 class Bench {
  public:
-  // Loads the plan, runs its setup on other data than the job's. Null with result.status set when the candidate's plan failed.
-  static Result<std::unique_ptr<Bench>> make(const Device& device, const WorkerJob& job, const Say& say,
-                                             WorkerResult& result);
+  // Loads the plan, runs its setup on other data than the job's. Null with result.status set when
+  // the candidate's plan failed.
+  static Result<std::unique_ptr<Bench>> make(const Device& device, const WorkerJob& job,
+                                             const Say& say, WorkerResult& result);
 
   Replay& replay() { return *replay_; }
   const Device& device() const { return device_; }
@@ -46,14 +47,16 @@ class Bench {
   CUdeviceptr output(size_t index) const { return output_addresses_[index]; }
 
   Result<void> fill_inputs(InputSpec spec);
-  // A plan that keeps state is put back to where its checked call began: fresh state, setup on other data, the job's inputs,
-  // poisoned outputs. So no timed call finds what an earlier one left. Cheap (nothing to do) for plans without state.
+  // A plan that keeps state is put back to where its checked call began: fresh state, setup on
+  // other data, the job's inputs, poisoned outputs. So no timed call finds what an earlier one
+  // left. Cheap (nothing to do) for plans without state.
   Result<std::optional<Trouble>> renew();
   // Digests of every input buffer, in plan order, and of the padding (last).
   Result<std::vector<uint64_t>> surroundings();
   Result<uint64_t> output_digest();
   // Compares two surroundings; names the inputs that changed.
-  void note_changes(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after, WorkerResult& result) const;
+  void note_changes(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after,
+                    WorkerResult& result) const;
   Result<void> synchronise();
 
  private:

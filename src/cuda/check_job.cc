@@ -1,5 +1,5 @@
-// Owns the check of one plan on one set of inputs: run, surroundings, reference on the device, comparison, diagnosis.
-// The reference exists in device memory only while no candidate code runs.
+// Owns the check of one plan on one set of inputs: run, surroundings, reference on the device,
+// comparison, diagnosis. The reference exists in device memory only while no candidate code runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -14,12 +14,16 @@ namespace ptxb::cuda {
 
 namespace {
 
+enum class Mask { None, Causal };
+
 struct OutputReference {
   DeviceMemory value, bound;  // f32 each
 };
 
 BoundKind bound_kind(Distribution distribution) {
-  return distribution == Distribution::Exact || distribution == Distribution::Coded ? BoundKind::Exact : BoundKind::Rounded;
+  return distribution == Distribution::Exact || distribution == Distribution::Coded
+             ? BoundKind::Exact
+             : BoundKind::Rounded;
 }
 
 Result<std::vector<OutputReference>> allocate_reference(const Device& device, const Task& task) {
@@ -62,7 +66,7 @@ Result<void> gemm_reference(Bench& bench, std::vector<OutputReference>& referenc
   return bench.synchronise();  // before the norms are freed
 }
 
-Result<void> attention_reference(Bench& bench, std::vector<OutputReference>& reference, bool causal) {
+Result<void> attention_reference(Bench& bench, std::vector<OutputReference>& reference, Mask mask) {
   const Device& device = bench.device();
   const auto& axes = bench.job().task.axes;
   AttentionCall call;
@@ -85,7 +89,7 @@ Result<void> attention_reference(Bench& bench, std::vector<OutputReference>& ref
   call.lse = pointer<float>(reference[1].value.get());
   call.lse_bound = pointer<float>(reference[1].bound.get());
   call.scale = 1 / std::sqrt(static_cast<double>(call.width));
-  call.causal = causal ? 1 : 0;
+  call.causal = mask == Mask::Causal ? 1 : 0;
   call.kind = bound_kind(bench.job().inputs.distribution);
   call.output = static_cast<Element>(bench.job().task.definition.outputs[0].dtype);
   PTXB_CHECK_OK(device.reference_attention(stream, call));
@@ -96,16 +100,20 @@ Result<void> make_reference(Bench& bench, std::vector<OutputReference>& referenc
   const Definition& definition = bench.job().task.definition;
   const auto shaped = [&](size_t inputs, size_t outputs, std::initializer_list<const char*> axes) {
     return definition.inputs.size() == inputs && definition.outputs.size() == outputs &&
-           std::all_of(axes.begin(), axes.end(), [&](const char* axis) { return bench.job().task.axes.count(axis) != 0; }) &&
+           std::all_of(axes.begin(), axes.end(),
+                       [&](const char* axis) { return bench.job().task.axes.count(axis) != 0; }) &&
            std::all_of(definition.inputs.begin(), definition.inputs.end(),
                        [](const TensorSpec& tensor) { return tensor.dtype == DType::BF16; });
   };
-  if (definition.reference == "native:gemm_nt" && shaped(2, 1, {"M", "N", "K"})) return gemm_reference(bench, reference);
+  if (definition.reference == "native:gemm_nt" && shaped(2, 1, {"M", "N", "K"}))
+    return gemm_reference(bench, reference);
   const bool causal = definition.reference == "native:mha_with_lse_causal";
-  if ((causal || definition.reference == "native:mha_with_lse") && shaped(3, 2, {"B", "H", "S", "D"})) {
-    return attention_reference(bench, reference, causal);
+  if ((causal || definition.reference == "native:mha_with_lse") &&
+      shaped(3, 2, {"B", "H", "S", "D"})) {
+    return attention_reference(bench, reference, causal ? Mask::Causal : Mask::None);
   }
-  return unsupported("task " + definition.name + ": no GPU reference '" + definition.reference.substr(0, 60) + "' for its tensors");
+  return unsupported("task " + definition.name + ": no GPU reference '" +
+                     definition.reference.substr(0, 60) + "' for its tensors");
 }
 
 double double_of(unsigned long long bits) {
@@ -117,8 +125,10 @@ double double_of(unsigned long long bits) {
 template <class T>
 Result<std::vector<T>> download(Bench& bench, CUdeviceptr address, int64_t count) {
   std::vector<T> values(static_cast<size_t>(count));
-  PTXB_CHECK_OK(cuda_check(
-      driver().cuMemcpyDtoHAsync(values.data(), address, values.size() * sizeof(T), bench.replay().stream()), "download"));
+  PTXB_CHECK_OK(
+      cuda_check(driver().cuMemcpyDtoHAsync(values.data(), address, values.size() * sizeof(T),
+                                            bench.replay().stream()),
+                 "download"));
   PTXB_CHECK_OK(bench.synchronise());
   return values;
 }
@@ -127,26 +137,37 @@ float load_float(DType type, const uint8_t* element) {
   uint16_t half = 0;
   float single = 0;
   switch (type) {
-    case DType::BF16: std::memcpy(&half, element, 2); return bf16_to_float(half);
-    case DType::F16: std::memcpy(&half, element, 2); return f16_to_float(half);
-    case DType::E4M3: return e4m3_to_float(*element);
-    case DType::E5M2: return e5m2_to_float(*element);
-    default: std::memcpy(&single, element, 4); return single;
+    case DType::BF16:
+      std::memcpy(&half, element, 2);
+      return bf16_to_float(half);
+    case DType::F16:
+      std::memcpy(&half, element, 2);
+      return f16_to_float(half);
+    case DType::E4M3:
+      return e4m3_to_float(*element);
+    case DType::E5M2:
+      return e5m2_to_float(*element);
+    default:
+      std::memcpy(&single, element, 4);
+      return single;
   }
 }
 
 // Everything the diagnosis looks at, on the host; only for outputs that failed.
-Result<std::string> explain(Bench& bench, size_t index, const OutputReference& reference, const CompareCall& compared,
-                            CUdeviceptr totals, const Comparison& comparison) {
+Result<std::string> explain(Bench& bench, size_t index, const OutputReference& reference,
+                            const CompareCall& compared, CUdeviceptr totals,
+                            const Comparison& comparison) {
   const Task& task = bench.job().task;
   const TensorSpec& tensor = task.definition.outputs[index];
   const int64_t count = task.elements(tensor);
   CompareCall call = compared;
-  PTXB_TRY(DeviceMemory bad_map, bench.device().allocate(static_cast<uint64_t>(count), "the error map"));
+  PTXB_TRY(DeviceMemory bad_map,
+           bench.device().allocate(static_cast<uint64_t>(count), "the error map"));
   call.bad = pointer<uint8_t>(bad_map.get());
   PTXB_CHECK_OK(bench.device().compare(bench.replay().stream(), call, totals));
   PTXB_TRY(const std::vector<uint8_t> bad, download<uint8_t>(bench, bad_map.get(), count));
-  PTXB_TRY(const std::vector<uint8_t> bytes, download<uint8_t>(bench, bench.output(index), task.size_bytes(tensor)));
+  PTXB_TRY(const std::vector<uint8_t> bytes,
+           download<uint8_t>(bench, bench.output(index), task.size_bytes(tensor)));
   ReferenceOutput exact;
   PTXB_TRY(exact.value, download<float>(bench, reference.value.get(), count));
   PTXB_TRY(exact.bound, download<float>(bench, reference.bound.get(), count));
@@ -154,13 +175,22 @@ Result<std::string> explain(Bench& bench, size_t index, const OutputReference& r
   for (size_t i = 0; i < task.definition.inputs.size(); ++i) {
     auto& input = inputs.emplace_back();
     if (bench.input(i) == 0) continue;
-    PTXB_TRY(input, download<uint8_t>(bench, bench.input(i), task.size_bytes(task.definition.inputs[i])));
+    PTXB_TRY(input,
+             download<uint8_t>(bench, bench.input(i), task.size_bytes(task.definition.inputs[i])));
   }
   std::vector<float> values(static_cast<size_t>(count));
   const int64_t item = size_bytes(tensor.dtype);
-  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = load_float(tensor.dtype, bytes.data() + i * item);
-  return diagnose({.task = task, .inputs = inputs, .spec = bench.job().inputs, .output = index, .values = values,
-                   .reference = exact, .bad = bad, .unwritten = comparison.unwritten, .non_finite = comparison.non_finite});
+  for (int64_t i = 0; i < count; ++i)
+    values[static_cast<size_t>(i)] = load_float(tensor.dtype, bytes.data() + i * item);
+  return diagnose({.task = task,
+                   .inputs = inputs,
+                   .spec = bench.job().inputs,
+                   .output = index,
+                   .values = values,
+                   .reference = exact,
+                   .bad = bad,
+                   .unwritten = comparison.unwritten,
+                   .non_finite = comparison.non_finite});
 }
 
 Result<Comparison> compare_output(Bench& bench, size_t index, const OutputReference& reference) {
@@ -175,11 +205,15 @@ Result<Comparison> compare_output(Bench& bench, size_t index, const OutputRefere
   call.rtol = job.task.definition.tolerance.rtol;
   call.atol = job.task.definition.tolerance.atol;
   call.poison = kPoisonByte;
-  PTXB_TRY(DeviceMemory totals_memory, bench.device().allocate(2 * sizeof(CompareTotals), "comparison"));
+  PTXB_TRY(DeviceMemory totals_memory,
+           bench.device().allocate(2 * sizeof(CompareTotals), "comparison"));
   CUstream stream = bench.replay().stream();
-  PTXB_CHECK_OK(cuda_check(driver().cuMemsetD8Async(totals_memory.get(), 0, 2 * sizeof(CompareTotals), stream), "comparison"));
+  PTXB_CHECK_OK(cuda_check(
+      driver().cuMemsetD8Async(totals_memory.get(), 0, 2 * sizeof(CompareTotals), stream),
+      "comparison"));
   PTXB_CHECK_OK(bench.device().compare(stream, call, totals_memory.get()));
-  PTXB_TRY(const std::vector<CompareTotals> fetched, download<CompareTotals>(bench, totals_memory.get(), 1));
+  PTXB_TRY(const std::vector<CompareTotals> fetched,
+           download<CompareTotals>(bench, totals_memory.get(), 1));
   const CompareTotals& totals = fetched[0];
   Comparison out;
   out.output = tensor.name;
@@ -193,11 +227,13 @@ Result<Comparison> compare_output(Bench& bench, size_t index, const OutputRefere
   out.max_abs_error = double_of(totals.max_abs_bits);
   out.max_rel_error = double_of(totals.max_rel_bits);
   out.normalised_error = double_of(totals.max_normalised_bits);
-  out.matched_ratio = 1 - static_cast<double>(out.mismatched_a) / static_cast<double>(std::max<int64_t>(out.elements, 1));
+  out.matched_ratio = 1 - static_cast<double>(out.mismatched_a) /
+                              static_cast<double>(std::max<int64_t>(out.elements, 1));
   out.passed = out.mismatched_b == 0 && out.unwritten == 0 && out.non_finite == 0 &&
                out.matched_ratio >= job.task.definition.tolerance.required_matched_ratio;
   if (!out.passed) {
-    PTXB_TRY(out.diagnosis, explain(bench, index, reference, call, totals_memory.get() + sizeof(CompareTotals), out));
+    PTXB_TRY(out.diagnosis, explain(bench, index, reference, call,
+                                    totals_memory.get() + sizeof(CompareTotals), out));
   }
   return out;
 }
@@ -220,7 +256,8 @@ Result<WorkerResult> run_check(const Device& device, const WorkerJob& job, const
   lap("prepare");
 
   say("run");
-  std::optional<Trouble> trouble = bench->replay().enqueue(bench->replay().plan().steady, Replay::Marking::Progress);
+  std::optional<Trouble> trouble =
+      bench->replay().enqueue(bench->replay().plan().steady, Replay::Marking::Progress);
   if (!trouble) trouble = bench->replay().wait(job.run_timeout_s);
   lap("run");
   if (trouble) {
@@ -232,7 +269,8 @@ Result<WorkerResult> run_check(const Device& device, const WorkerJob& job, const
   PTXB_TRY(result.digest, bench->output_digest());
   say("compare");
   {
-    if (!result.modified_inputs.empty()) PTXB_CHECK_OK(bench->fill_inputs(job.inputs));  // the reference needs the true ones
+    if (!result.modified_inputs.empty())
+      PTXB_CHECK_OK(bench->fill_inputs(job.inputs));  // the reference needs the true ones
     PTXB_TRY(std::vector<OutputReference> reference, allocate_reference(device, job.task));
     PTXB_CHECK_OK(make_reference(*bench, reference));
     lap("reference");
@@ -243,7 +281,8 @@ Result<WorkerResult> run_check(const Device& device, const WorkerJob& job, const
     lap("compare");
   }
   if (job.repeat == Repeat::Twice) {
-    // Another poison: an element that is not written, or that depends on what was there, shows in the bits.
+    // Another poison: an element that is not written, or that depends on what was there, shows in
+    // the bits.
     say("repeat");
     PTXB_CHECK_OK(bench->replay().poison_outputs(0x5c));
     trouble = bench->replay().enqueue(bench->replay().plan().steady, Replay::Marking::None);

@@ -1,5 +1,5 @@
-// Owns counting executed machine instructions of one steady call, in process, by CUPTI's SASS metrics: two metrics for each
-// instruction address. Joining them with a disassembly is backend/'s.
+// Owns counting executed machine instructions of one steady call, in process, by CUPTI's SASS
+// metrics: two metrics for each instruction address. Joining them with a disassembly is backend/'s.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstdlib>
@@ -12,7 +12,8 @@ namespace ptxb::cuda {
 
 namespace {
 
-constexpr std::array<const char*, 2> kMetrics = {"smsp__sass_inst_executed", "smsp__sass_thread_inst_executed_pred_on"};
+constexpr std::array<const char*, 2> kMetrics = {"smsp__sass_inst_executed",
+                                                 "smsp__sass_thread_inst_executed_pred_on"};
 
 const CuptiFunctions& cupti() { return **load_cupti(); }
 
@@ -20,7 +21,8 @@ Result<void> check(CUptiResult status, std::string_view what) {
   if (status == CUPTI_SUCCESS) return {};
   const char* text = nullptr;
   cupti().cuptiGetResultString(status, &text);
-  return harness_error("CUPTI " + std::string(what) + ": " + (text != nullptr ? text : std::to_string(status)));
+  return harness_error("CUPTI " + std::string(what) + ": " +
+                       (text != nullptr ? text : std::to_string(status)));
 }
 
 // Patches kernels while it lives; the destructor leaves the process as it was.
@@ -98,7 +100,8 @@ class SassMetrics {
     flush.numOfInstances = properties.numOfInstances;
     flush.pMetricsData = data.data();
     PTXB_CHECK_OK(check(cupti().cuptiSassMetricsFlushData(&flush), "data"));
-    std::map<std::pair<std::string, uint32_t>, SassCount> merged;  // by function and address, over repeated launches
+    std::map<std::pair<std::string, uint32_t>, SassCount>
+        merged;  // by function and address, over repeated launches
     for (size_t i = 0; i < records; ++i) {
       const std::string function = data[i].functionName != nullptr ? data[i].functionName : "";
       SassCount& count = merged[{function, data[i].pcOffset}];
@@ -142,7 +145,8 @@ Result<WorkerResult> run_count(const Device& device, const WorkerJob& job, const
   PTXB_CHECK_OK(metrics.enable());
   lap("enable");
   say("count");
-  std::optional<Trouble> trouble = bench->replay().enqueue(bench->replay().plan().steady, Replay::Marking::Progress);
+  std::optional<Trouble> trouble =
+      bench->replay().enqueue(bench->replay().plan().steady, Replay::Marking::Progress);
   if (!trouble) trouble = bench->replay().wait(job.run_timeout_s);
   lap("run");
   if (trouble) {

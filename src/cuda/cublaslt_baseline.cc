@@ -1,6 +1,6 @@
-// Owns the cuBLASLt baseline of C = A B^T on bf16 with fp32 accumulation: the heuristic's candidates as variants.
-// Never chooses among them; timing measures them under the regime in which they are used.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the cuBLASLt baseline of C = A B^T on bf16 with fp32 accumulation: the heuristic's
+// candidates as variants. Never chooses among them; timing measures them under the regime in which
+// they are used. SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <vector>
 
@@ -10,13 +10,15 @@ namespace ptxb::cuda {
 
 namespace {
 
-// NVIDIA recommends 32 MiB of workspace on Hopper and later (cuBLAS documentation, cublasSetWorkspace).
+// NVIDIA recommends 32 MiB of workspace on Hopper and later (cuBLAS documentation,
+// cublasSetWorkspace).
 constexpr uint64_t kWorkspaceBytes = 32u << 20;
 constexpr int kVariants = 8;
 
 Result<void> check(cublasStatus_t status, std::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
-  return harness_error("cuBLASLt " + std::string(what) + ": status " + std::to_string(static_cast<int>(status)));
+  return harness_error("cuBLASLt " + std::string(what) + ": status " +
+                       std::to_string(static_cast<int>(status)));
 }
 
 const CublasLtFunctions& lt() { return **load_cublaslt(); }
@@ -72,13 +74,20 @@ class CublasLtGemm : public Baseline {
     c_ = bench.output(0);
     PTXB_TRY(handle_, shared_handle());
     PTXB_TRY(workspace_, bench.device().allocate(kWorkspaceBytes, "cuBLASLt workspace"));
-    // Row-major C[m,n] = A[m,k] B[n,k]^T is column-major C'[n,m] = (B'[k,n])^T A'[k,m] on the same bytes.
+    // Row-major C[m,n] = A[m,k] B[n,k]^T is column-major C'[n,m] = (B'[k,n])^T A'[k,m] on the same
+    // bytes.
     cublasLtMatmulDesc_t description = nullptr;
-    PTXB_CHECK_OK(check(lt().cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "description"));
+    PTXB_CHECK_OK(check(lt().cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                        "description"));
     description_.reset(description);
     const cublasOperation_t transposed = CUBLAS_OP_T, plain = CUBLAS_OP_N;
-    PTXB_CHECK_OK(check(lt().cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), "transA"));
-    PTXB_CHECK_OK(check(lt().cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSB, &plain, sizeof plain), "transB"));
+    PTXB_CHECK_OK(
+        check(lt().cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                  &transposed, sizeof transposed),
+              "transA"));
+    PTXB_CHECK_OK(check(lt().cublasLtMatmulDescSetAttribute(
+                            description, CUBLASLT_MATMUL_DESC_TRANSB, &plain, sizeof plain),
+                        "transB"));
     PTXB_CHECK_OK(make_layout(left_, k, n, k));
     PTXB_CHECK_OK(make_layout(right_, k, m, k));
     PTXB_CHECK_OK(make_layout(out_, n, m, n));
@@ -87,42 +96,56 @@ class CublasLtGemm : public Baseline {
 
   std::string library() const override {
     const size_t version = lt().cublasLtGetVersion();
-    return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-           std::to_string(version % 100);
+    return "cuBLASLt " + std::to_string(version / 10000) + "." +
+           std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
   }
   uint32_t variants() const override { return static_cast<uint32_t>(found_.size()); }
-  double workspace_bytes(uint32_t variant) const override { return static_cast<double>(found_[variant].workspaceSize); }
+  double workspace_bytes(uint32_t variant) const override {
+    return static_cast<double>(found_[variant].workspaceSize);
+  }
 
   std::string describe(uint32_t variant) const override {
     const cublasLtMatmulAlgo_t& algorithm = found_[variant].algo;
-    const auto number = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, size_t bytes) -> std::string {
+    const auto number = [&](cublasLtMatmulAlgoConfigAttributes_t attribute,
+                            size_t bytes) -> std::string {
       uint32_t value = 0;
       size_t written = 0;
-      if (lt().cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, bytes, &written) != CUBLAS_STATUS_SUCCESS) {
+      if (lt().cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, bytes,
+                                                    &written) != CUBLAS_STATUS_SUCCESS) {
         return "?";
       }
       return std::to_string(value);
     };
-    return "algo " + number(CUBLASLT_ALGO_CONFIG_ID, 4) + " tile " + number(CUBLASLT_ALGO_CONFIG_TILE_ID, 4) + " stages " +
-           number(CUBLASLT_ALGO_CONFIG_STAGES_ID, 4) + " splitk " + number(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4) + " swizzle " +
-           number(CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4) + " cluster " + number(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2) +
-           " inner " + number(CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2) + " custom " + number(CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4);
+    return "algo " + number(CUBLASLT_ALGO_CONFIG_ID, 4) + " tile " +
+           number(CUBLASLT_ALGO_CONFIG_TILE_ID, 4) + " stages " +
+           number(CUBLASLT_ALGO_CONFIG_STAGES_ID, 4) + " splitk " +
+           number(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4) + " swizzle " +
+           number(CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4) + " cluster " +
+           number(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2) + " inner " +
+           number(CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2) + " custom " +
+           number(CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4);
   }
 
   Result<void> enqueue(uint32_t variant, CUstream stream) override {
     const float one = 1, zero = 0;
-    return check(lt().cublasLtMatmul(handle_, description_.get(), &one, as_pointer(b_), left_.get(), as_pointer(a_),
-                                     right_.get(), &zero, as_pointer(c_), out_.get(), as_pointer(c_), out_.get(),
-                                     &found_[variant].algo, as_pointer(workspace_.get()), kWorkspaceBytes, stream),
+    return check(lt().cublasLtMatmul(handle_, description_.get(), &one, as_pointer(b_), left_.get(),
+                                     as_pointer(a_), right_.get(), &zero, as_pointer(c_),
+                                     out_.get(), as_pointer(c_), out_.get(), &found_[variant].algo,
+                                     as_pointer(workspace_.get()), kWorkspaceBytes, stream),
                  "matmul");
   }
 
  private:
-  static void* as_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }  // NOLINT
+  static void* as_pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);
+  }  // NOLINT
 
-  Result<void> make_layout(Handle<LtLayout>& layout, uint64_t rows, uint64_t columns, uint64_t leading) {
+  Result<void> make_layout(Handle<LtLayout>& layout, uint64_t rows, uint64_t columns,
+                           uint64_t leading) {
     cublasLtMatrixLayout_t made = nullptr;
-    PTXB_CHECK_OK(check(lt().cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, rows, columns, static_cast<int64_t>(leading)), "layout"));
+    PTXB_CHECK_OK(check(lt().cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, rows, columns,
+                                                        static_cast<int64_t>(leading)),
+                        "layout"));
     layout.reset(made);
     return {};
   }
@@ -132,14 +155,18 @@ class CublasLtGemm : public Baseline {
     PTXB_CHECK_OK(check(lt().cublasLtMatmulPreferenceCreate(&made), "preference"));
     const Handle<LtPreference> preference(made);
     const uint64_t limit = kWorkspaceBytes;
-    PTXB_CHECK_OK(check(lt().cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit), "preference"));
+    PTXB_CHECK_OK(check(lt().cublasLtMatmulPreferenceSetAttribute(
+                            made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit),
+                        "preference"));
     std::array<cublasLtMatmulHeuristicResult_t, kVariants> results = {};
     int count = 0;
-    PTXB_CHECK_OK(check(lt().cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), left_.get(), right_.get(), out_.get(),
-                                                            out_.get(), made, kVariants, results.data(), &count),
+    PTXB_CHECK_OK(check(lt().cublasLtMatmulAlgoGetHeuristic(
+                            handle_, description_.get(), left_.get(), right_.get(), out_.get(),
+                            out_.get(), made, kVariants, results.data(), &count),
                         "heuristic"));
     for (int i = 0; i < count; ++i) {
-      if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS) found_.push_back(results[static_cast<size_t>(i)]);
+      if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
+        found_.push_back(results[static_cast<size_t>(i)]);
     }
     if (found_.empty()) return harness_error("cuBLASLt: the heuristic offers no algorithm");
     return {};
@@ -157,8 +184,9 @@ class CublasLtGemm : public Baseline {
 
 Result<std::unique_ptr<Baseline>> make_cublaslt_gemm(Bench& bench, std::string& missing) {
   const Definition& definition = bench.job().task.definition;
-  if (definition.reference != "native:gemm_nt" || definition.inputs.size() != 2 || definition.outputs.size() != 1 ||
-      definition.inputs[0].dtype != DType::BF16 || definition.outputs[0].dtype != DType::BF16) {
+  if (definition.reference != "native:gemm_nt" || definition.inputs.size() != 2 ||
+      definition.outputs.size() != 1 || definition.inputs[0].dtype != DType::BF16 ||
+      definition.outputs[0].dtype != DType::BF16) {
     missing = "cuBLASLt is a baseline for bf16 GEMM only";
     return std::unique_ptr<Baseline>();
   }

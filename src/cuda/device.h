@@ -1,6 +1,6 @@
-// Owns the GPU that the worker holds: its context, its facts, our own device memory and kernels. One a process.
-// Never runs a candidate's code; that is replay.h.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU that the worker holds: its context, its facts, our own device memory and kernels.
+// One a process. Never runs a candidate's code; that is replay.h. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,8 @@ Json to_json(const DeviceFacts& facts);
 
 class Device {
  public:
-  // Takes the primary context. Error: Harness (no driver, no such device); Unsupported (an architecture without our kernels).
+  // Takes the primary context. Error: Harness (no driver, no such device); Unsupported (an
+  // architecture without our kernels).
   static Result<Device> open(int ordinal);
   const DeviceFacts& facts() const { return facts_; }
 
@@ -82,21 +83,25 @@ class Device {
   Result<HostMemory> allocate_host(uint64_t size_bytes) const;
 
   // Our kernels, queued on a stream. Grid sizes are theirs.
-  Result<void> fill(CUstream stream, const GeneratorSpec& spec, int64_t count, Element element, CUdeviceptr out) const;
-  Result<void> add_digest(CUstream stream, CUdeviceptr data, uint64_t size_bytes, uint64_t salt, CUdeviceptr sum) const;
+  Result<void> fill(CUstream stream, const GeneratorSpec& spec, int64_t count, Element element,
+                    CUdeviceptr out) const;
+  Result<void> add_digest(CUstream stream, CUdeviceptr data, uint64_t size_bytes, uint64_t salt,
+                          CUdeviceptr sum) const;
   Result<void> stamp(CUstream stream, CUdeviceptr slots, uint64_t hold_ns) const;
   Result<void> reference_gemm(CUstream stream, const GemmCall& call) const;
   Result<void> reference_attention(CUstream stream, const AttentionCall& call) const;
   Result<void> compare(CUstream stream, const CompareCall& call, CUdeviceptr totals) const;
-  Result<void> row_norms(CUstream stream, CUdeviceptr data, int64_t rows, int64_t length, CUdeviceptr norms) const;
+  Result<void> row_norms(CUstream stream, CUdeviceptr data, int64_t rows, int64_t length,
+                         CUdeviceptr norms) const;
   // L2 is overwritten with more than twice its size and persisting lines are given back.
   Result<void> flush_l2(CUstream stream) const;
 
  private:
   struct Kernels;
   Device() = default;
-  Result<void> launch(CUstream stream, CUfunction function, uint64_t blocks, uint32_t threads, void** arguments,
-                      std::string_view what, uint32_t blocks_y = 1, uint32_t shared_bytes = 0) const;
+  Result<void> launch(CUstream stream, CUfunction function, uint64_t blocks, uint32_t threads,
+                      void** arguments, std::string_view what, uint32_t blocks_y = 1,
+                      uint32_t shared_bytes = 0) const;
 
   DeviceFacts facts_;
   CUdevice device_ = 0;

@@ -1,5 +1,5 @@
-// Owns the GPU tests of the worker's own kernels: they must agree with the CPU to the bit or to the last place.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU tests of the worker's own kernels: they must agree with the CPU to the bit or to the
+// last place. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,13 +31,16 @@ class OnDevice : public ::testing::Test {
   }
   DeviceMemory upload(const std::vector<uint8_t>& bytes) {
     DeviceMemory memory = allocate(bytes.size());
-    PTXB_CHECK(driver().cuMemcpyHtoDAsync(memory.get(), bytes.data(), bytes.size(), stream_.get()) == CUDA_SUCCESS);
+    PTXB_CHECK(driver().cuMemcpyHtoDAsync(memory.get(), bytes.data(), bytes.size(),
+                                          stream_.get()) == CUDA_SUCCESS);
     return memory;
   }
   template <class T>
   std::vector<T> download(const DeviceMemory& memory, size_t count) {
     std::vector<T> values(count);
-    EXPECT_EQ(driver().cuMemcpyDtoHAsync(values.data(), memory.get(), count * sizeof(T), stream_.get()), CUDA_SUCCESS);
+    EXPECT_EQ(
+        driver().cuMemcpyDtoHAsync(values.data(), memory.get(), count * sizeof(T), stream_.get()),
+        CUDA_SUCCESS);
     EXPECT_EQ(driver().cuStreamSynchronize(stream_.get()), CUDA_SUCCESS);
     return values;
   }
@@ -56,7 +59,8 @@ class OnDevice : public ::testing::Test {
 };
 
 TEST_F(OnDevice, InputsAreBitEqualToTheCpus) {
-  for (const Task& task : {gemm_task(37, 65, 129), attention_task(1, 3, 70, 64, true), attention_task(2, 2, 33, 128, false)}) {
+  for (const Task& task : {gemm_task(37, 65, 129), attention_task(1, 3, 70, 64, true),
+                           attention_task(2, 2, 33, 128, false)}) {
     for (Distribution distribution : distributions(task)) {
       const InputSpec spec{0x123456789abcdef0u, distribution};
       const auto expected = make_inputs(task, spec, 1);
@@ -65,7 +69,9 @@ TEST_F(OnDevice, InputsAreBitEqualToTheCpus) {
         const auto generator = generator_spec(task, i, spec);
         ASSERT_TRUE(generator);
         const DeviceMemory memory = allocate((*expected)[i].size());
-        ASSERT_TRUE(device_->fill(stream_.get(), *generator, task.elements(task.definition.inputs[i]), Element::BF16, memory.get()));
+        ASSERT_TRUE(device_->fill(stream_.get(), *generator,
+                                  task.elements(task.definition.inputs[i]), Element::BF16,
+                                  memory.get()));
         EXPECT_EQ(download<uint8_t>(memory, (*expected)[i].size()), (*expected)[i])
             << task.definition.name << " " << name(distribution) << " input " << i;
       }
@@ -100,8 +106,10 @@ TEST_F(OnDevice, GemmReferenceAgreesWithTheCpus) {
     const bool exact = distribution == Distribution::Exact || distribution == Distribution::Coded;
     call.kind = exact ? BoundKind::Exact : BoundKind::Rounded;
     ASSERT_TRUE(device_->reference_gemm(stream_.get(), call));
-    EXPECT_EQ(differing(download<float>(value, count), expected->outputs[0].value), 0) << name(distribution);
-    EXPECT_EQ(differing(download<float>(bound, count), expected->outputs[0].bound), 0) << name(distribution);
+    EXPECT_EQ(differing(download<float>(value, count), expected->outputs[0].value), 0)
+        << name(distribution);
+    EXPECT_EQ(differing(download<float>(bound, count), expected->outputs[0].bound), 0)
+        << name(distribution);
   }
 }
 
@@ -114,12 +122,15 @@ TEST_F(OnDevice, AttentionReferenceAgreesWithTheCpus) {
       ASSERT_TRUE(inputs);
       const auto expected = compute_reference(task, *inputs, spec, 1);
       ASSERT_TRUE(expected);
-      const DeviceMemory q = upload((*inputs)[0]), k = upload((*inputs)[1]), v = upload((*inputs)[2]);
+      const DeviceMemory q = upload((*inputs)[0]), k = upload((*inputs)[1]),
+                         v = upload((*inputs)[2]);
       const DeviceMemory q_norms = allocate(300 * 8), k_norms = allocate(300 * 8);
       ASSERT_TRUE(device_->row_norms(stream_.get(), q.get(), 300, 128, q_norms.get()));
       ASSERT_TRUE(device_->row_norms(stream_.get(), k.get(), 300, 128, k_norms.get()));
-      const size_t count = expected->outputs[0].value.size(), rows = expected->outputs[1].value.size();
-      const DeviceMemory value = allocate(count * 4), bound = allocate(count * 4), lse = allocate(rows * 4), lse_bound = allocate(rows * 4);
+      const size_t count = expected->outputs[0].value.size(),
+                   rows = expected->outputs[1].value.size();
+      const DeviceMemory value = allocate(count * 4), bound = allocate(count * 4),
+                         lse = allocate(rows * 4), lse_bound = allocate(rows * 4);
       AttentionCall call;
       call.q = reinterpret_cast<void*>(q.get());
       call.k = reinterpret_cast<void*>(k.get());
@@ -138,15 +149,21 @@ TEST_F(OnDevice, AttentionReferenceAgreesWithTheCpus) {
       const bool exact = distribution == Distribution::Exact || distribution == Distribution::Coded;
       call.kind = exact ? BoundKind::Exact : BoundKind::Rounded;
       ASSERT_TRUE(device_->reference_attention(stream_.get(), call));
-      EXPECT_EQ(differing(download<float>(value, count), expected->outputs[0].value), 0) << name(distribution);
-      EXPECT_EQ(differing(download<float>(lse, rows), expected->outputs[1].value), 0) << name(distribution);
+      EXPECT_EQ(differing(download<float>(value, count), expected->outputs[0].value), 0)
+          << name(distribution);
+      EXPECT_EQ(differing(download<float>(lse, rows), expected->outputs[1].value), 0)
+          << name(distribution);
       // The bounds hold fp32 sums on the device: close, not equal.
-      const auto bounds = download<float>(bound, count), lse_bounds = download<float>(lse_bound, rows);
+      const auto bounds = download<float>(bound, count),
+                 lse_bounds = download<float>(lse_bound, rows);
       for (size_t i = 0; i < count; ++i) {
-        ASSERT_NEAR(bounds[i], expected->outputs[0].bound[i], 1e-4f * expected->outputs[0].bound[i]) << name(distribution) << " " << i;
+        ASSERT_NEAR(bounds[i], expected->outputs[0].bound[i], 1e-4f * expected->outputs[0].bound[i])
+            << name(distribution) << " " << i;
       }
       for (size_t i = 0; i < rows; ++i) {
-        ASSERT_NEAR(lse_bounds[i], expected->outputs[1].bound[i], 1e-4f * expected->outputs[1].bound[i]) << name(distribution) << " " << i;
+        ASSERT_NEAR(lse_bounds[i], expected->outputs[1].bound[i],
+                    1e-4f * expected->outputs[1].bound[i])
+            << name(distribution) << " " << i;
       }
     }
   }
@@ -175,16 +192,19 @@ TEST_F(OnDevice, DigestSeesEveryByteAndItsPlace) {
 
 TEST_F(OnDevice, CompareCountsWhatTheCpuWouldCount) {
   // bf16: right, rule A only broken, rule B only broken, unwritten, infinity, NaN.
-  const std::vector<uint16_t> out = {float_to_bf16(1.0f), float_to_bf16(2.0f), float_to_bf16(1.005f), 0xffff, 0x7f80, 0x7fc0};
+  const std::vector<uint16_t> out = {
+      float_to_bf16(1.0f), float_to_bf16(2.0f), float_to_bf16(1.005f), 0xffff, 0x7f80, 0x7fc0};
   const std::vector<float> value(6, 1.0f), bound = {0.01f, 10.0f, 0.001f, 1, 1, 1};
   const auto bytes = [](const auto& values) {
     std::vector<uint8_t> raw(values.size() * sizeof(values[0]));
     std::memcpy(raw.data(), values.data(), raw.size());
     return raw;
   };
-  const DeviceMemory out_memory = upload(bytes(out)), value_memory = upload(bytes(value)), bound_memory = upload(bytes(bound));
+  const DeviceMemory out_memory = upload(bytes(out)), value_memory = upload(bytes(value)),
+                     bound_memory = upload(bytes(bound));
   const DeviceMemory totals = allocate(sizeof(CompareTotals)), bad = allocate(6);
-  ASSERT_EQ(driver().cuMemsetD8Async(totals.get(), 0, sizeof(CompareTotals), stream_.get()), CUDA_SUCCESS);
+  ASSERT_EQ(driver().cuMemsetD8Async(totals.get(), 0, sizeof(CompareTotals), stream_.get()),
+            CUDA_SUCCESS);
   CompareCall call;
   call.out = reinterpret_cast<void*>(out_memory.get());
   call.value = reinterpret_cast<float*>(value_memory.get());
@@ -206,7 +226,9 @@ TEST_F(OnDevice, CompareCountsWhatTheCpuWouldCount) {
 
 TEST_F(OnDevice, TheClockIsPlausible) {
   const DeviceMemory slots = allocate(2 * kStampSlots * sizeof(ClockStamp));
-  ASSERT_EQ(driver().cuMemsetD8Async(slots.get(), 0, 2 * kStampSlots * sizeof(ClockStamp), stream_.get()), CUDA_SUCCESS);
+  ASSERT_EQ(
+      driver().cuMemsetD8Async(slots.get(), 0, 2 * kStampSlots * sizeof(ClockStamp), stream_.get()),
+      CUDA_SUCCESS);
   const CUdeviceptr second = slots.get() + kStampSlots * sizeof(ClockStamp);
   ASSERT_TRUE(device_->stamp(stream_.get(), slots.get(), 200'000));
   ASSERT_TRUE(device_->stamp(stream_.get(), second, 100'000));
@@ -216,7 +238,8 @@ TEST_F(OnDevice, TheClockIsPlausible) {
     const ClockStamp &a = stamps[i], &b = stamps[kStampSlots + i];
     if (a.time_ns == 0 || b.time_ns == 0) continue;
     ++seen;
-    const double mhz = static_cast<double>(b.cycles - a.cycles) / static_cast<double>(b.time_ns - a.time_ns) * 1e3;
+    const double mhz =
+        static_cast<double>(b.cycles - a.cycles) / static_cast<double>(b.time_ns - a.time_ns) * 1e3;
     EXPECT_GT(mhz, 200) << i;
     EXPECT_LT(mhz, 3000) << i;
   }

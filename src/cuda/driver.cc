@@ -18,12 +18,14 @@ std::vector<std::string> places(const std::string& file) {
   std::vector<std::string> found = {file};
   std::vector<std::string> patterns;
   if (const char* home = std::getenv("CUDA_HOME")) {
-    for (const char* folder : {"/lib64/", "/extras/CUPTI/lib64/", "/lib/"}) patterns.push_back(home + (folder + file));
+    for (const char* folder : {"/lib64/", "/extras/CUPTI/lib64/", "/lib/"})
+      patterns.push_back(home + (folder + file));
   }
   for (const char* folder :
        {"/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/nvidia/lib64/",
         "/usr/lib/x86_64-linux-gnu/", "/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/",
-        "/usr/lib/python3*/site-packages/nvidia/*/lib/", ".venv/lib/python3*/site-packages/nvidia/*/lib/"}) {
+        "/usr/lib/python3*/site-packages/nvidia/*/lib/",
+        ".venv/lib/python3*/site-packages/nvidia/*/lib/"}) {
     patterns.push_back(folder + file);
   }
   for (const std::string& pattern : patterns) {
@@ -58,7 +60,8 @@ Result<void> resolve(void* library, const char* symbol, void** out) {
 }
 
 #define PTXB_TEXT2(name) #name
-#define PTXB_TEXT(name) PTXB_TEXT2(name)  // after the header's macros mapped it to the versioned symbol
+#define PTXB_TEXT(name) \
+  PTXB_TEXT2(name)  // after the header's macros mapped it to the versioned symbol
 #define PTXB_RESOLVE(function) \
   PTXB_CHECK_OK(resolve(library, PTXB_TEXT(function), reinterpret_cast<void**>(&table.function)));
 
@@ -94,8 +97,10 @@ Result<NvmlFunctions> open_nvml() {
   PTXB_CHECK_OK(resolve(library, "nvmlInit_v2", reinterpret_cast<void**>(&table.init)));
   PTXB_CHECK_OK(resolve(library, "nvmlDeviceGetHandleByPciBusId_v2",
                         reinterpret_cast<void**>(&table.device_by_bus_id)));
-  PTXB_CHECK_OK(resolve(library, "nvmlDeviceGetPowerUsage", reinterpret_cast<void**>(&table.power_usage_mw)));
-  PTXB_CHECK_OK(resolve(library, "nvmlSystemGetDriverVersion", reinterpret_cast<void**>(&table.driver_version)));
+  PTXB_CHECK_OK(
+      resolve(library, "nvmlDeviceGetPowerUsage", reinterpret_cast<void**>(&table.power_usage_mw)));
+  PTXB_CHECK_OK(resolve(library, "nvmlSystemGetDriverVersion",
+                        reinterpret_cast<void**>(&table.driver_version)));
   table.clock_event_reasons = reinterpret_cast<int (*)(void*, unsigned long long*)>(
       ::dlsym(library, "nvmlDeviceGetCurrentClocksEventReasons"));
   if (table.init() != 0) return harness_error("nvmlInit failed");
@@ -164,8 +169,10 @@ bool is_sticky(CUresult result) {
     case CUDA_ERROR_CONTAINED:
     case CUDA_ERROR_TENSOR_MEMORY_LEAK:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_UNKNOWN: return true;
-    default: return false;
+    case CUDA_ERROR_UNKNOWN:
+      return true;
+    default:
+      return false;
   }
 }
 

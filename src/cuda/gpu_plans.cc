@@ -20,7 +20,9 @@ std::string must_read(const Path& path) {
   return *std::move(bytes);
 }
 
-uint32_t tiles(int64_t extent, int64_t tile) { return static_cast<uint32_t>((extent + tile - 1) / tile); }
+uint32_t tiles(int64_t extent, int64_t tile) {
+  return static_cast<uint32_t>((extent + tile - 1) / tile);
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ Task gemm_task(int64_t m, int64_t n, int64_t k) {
   task.definition.name = "gemm_n" + std::to_string(n) + "_k" + std::to_string(k);
   task.definition.reference = "native:gemm_nt";
   task.definition.op_type = "gemm";
-  task.definition.inputs = {{"A", {"M", "K"}, false, DType::BF16, ""}, {"B", {"N", "K"}, false, DType::BF16, ""}};
+  task.definition.inputs = {{"A", {"M", "K"}, false, DType::BF16, ""},
+                            {"B", {"N", "K"}, false, DType::BF16, ""}};
   task.definition.outputs = {{"C", {"M", "N"}, false, DType::BF16, ""}};
   task.definition.axes = {{"M", std::nullopt, ""}, {"N", n, ""}, {"K", k, ""}};
   task.axes = {{"M", m}, {"N", n}, {"K", k}};
@@ -44,8 +47,10 @@ Task attention_task(int64_t batch, int64_t heads, int64_t length, int64_t width,
   for (const char* name : {"q", "k", "v"}) {
     task.definition.inputs.push_back({name, {"B", "H", "S", "D"}, false, DType::BF16, ""});
   }
-  task.definition.outputs = {{"o", {"B", "H", "S", "D"}, false, DType::BF16, ""}, {"lse", {"B", "H", "S"}, false, DType::F32, ""}};
-  task.definition.axes = {{"B", batch, ""}, {"H", heads, ""}, {"S", std::nullopt, ""}, {"D", width, ""}};
+  task.definition.outputs = {{"o", {"B", "H", "S", "D"}, false, DType::BF16, ""},
+                             {"lse", {"B", "H", "S"}, false, DType::F32, ""}};
+  task.definition.axes = {
+      {"B", batch, ""}, {"H", heads, ""}, {"S", std::nullopt, ""}, {"D", width, ""}};
   task.axes = {{"B", batch}, {"H", heads}, {"S", length}, {"D", width}};
   return task;
 }
@@ -94,7 +99,8 @@ uint64_t PlanMaker::place(uint64_t size_bytes) {
 
 uint64_t PlanMaker::scratch(uint64_t size_bytes) {
   const uint64_t address = place(size_bytes);
-  plan_.buffers.push_back({"scratch" + std::to_string(plan_.buffers.size()), BufferRole::Scratch, address, size_bytes});
+  plan_.buffers.push_back(
+      {"scratch" + std::to_string(plan_.buffers.size()), BufferRole::Scratch, address, size_bytes});
   return address;
 }
 
@@ -104,8 +110,8 @@ uint64_t PlanMaker::symbol(const std::string& name, uint64_t size_bytes) {
   return address;
 }
 
-uint32_t PlanMaker::tensor_map(uint64_t address, uint64_t rows, uint64_t columns, uint32_t box_rows, uint32_t box_columns,
-                               uint32_t swizzle) {
+uint32_t PlanMaker::tensor_map(uint64_t address, uint64_t rows, uint64_t columns, uint32_t box_rows,
+                               uint32_t box_columns, uint32_t swizzle) {
   PlanTensorMap map;
   map.dtype = 9;  // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
   map.rank = 2;
@@ -132,9 +138,11 @@ std::string PlanMaker::entry(const std::string& part) const {
   return {};
 }
 
-KernelLaunch PlanMaker::launch(const std::string& kernel, Dim3 grid, Dim3 block, const Params& params, uint32_t shared_bytes) {
+KernelLaunch PlanMaker::launch(const std::string& kernel, Dim3 grid, Dim3 block,
+                               const Params& params, uint32_t shared_bytes) {
   auto& kernels = plan_.modules[0].kernels;
-  if (std::none_of(kernels.begin(), kernels.end(), [&](const KernelInfo& info) { return info.name == kernel; })) {
+  if (std::none_of(kernels.begin(), kernels.end(),
+                   [&](const KernelInfo& info) { return info.name == kernel; })) {
     KernelInfo info;
     info.name = kernel;
     info.params = params.slots();
@@ -167,38 +175,58 @@ LaunchPlan simt_plan(const Task& task) {
   const int64_t m = task.axes.at("M"), n = task.axes.at("N"), k = task.axes.at("K");
   Params params;
   params.add(maker.input(0)).add(maker.input(1)).add(maker.output(0)).add(m).add(n).add(k);
-  maker.plan().steady.push_back({0, {}, maker.launch(maker.entry("gemm_simt"), {tiles(n, 64), tiles(m, 64), 1}, {64, 1, 1}, params)});
+  maker.plan().steady.push_back(
+      {0,
+       {},
+       maker.launch(maker.entry("gemm_simt"), {tiles(n, 64), tiles(m, 64), 1}, {64, 1, 1},
+                    params)});
   return maker.take();
 }
 
 LaunchPlan mma_sync_plan(const Task& task) {
   PlanMaker maker(task, "mma_sync");
   const int64_t m = task.axes.at("M"), n = task.axes.at("N"), k = task.axes.at("K");
-  const auto tiles_m = static_cast<int32_t>(tiles(m, 128)), tiles_n = static_cast<int32_t>(tiles(n, 128));
+  const auto tiles_m = static_cast<int32_t>(tiles(m, 128)),
+             tiles_n = static_cast<int32_t>(tiles(n, 128));
   Params params;
-  params.add(maker.input(0)).add(maker.input(1)).add(maker.output(0)).add(m).add(n).add(k).add(tiles_m).add(tiles_n);
+  params.add(maker.input(0))
+      .add(maker.input(1))
+      .add(maker.output(0))
+      .add(m)
+      .add(n)
+      .add(k)
+      .add(tiles_m)
+      .add(tiles_n);
   const auto grid = static_cast<uint32_t>(tiles_m * tiles_n);
-  maker.plan().steady.push_back(
-      {0, {}, maker.launch(maker.entry("gemm_mma_sync"), {grid, 1, 1}, {256, 1, 1}, params, 3 * 2 * 128 * 128)});
+  maker.plan().steady.push_back({0,
+                                 {},
+                                 maker.launch(maker.entry("gemm_mma_sync"), {grid, 1, 1},
+                                              {256, 1, 1}, params, 3 * 2 * 128 * 128)});
   return maker.take();
 }
 
 LaunchPlan wgmma_plan(const Task& task, int multiprocessors) {
   PlanMaker maker(task, "wgmma_tma");
-  const auto m = static_cast<uint64_t>(task.axes.at("M")), n = static_cast<uint64_t>(task.axes.at("N")),
+  const auto m = static_cast<uint64_t>(task.axes.at("M")),
+             n = static_cast<uint64_t>(task.axes.at("N")),
              k = static_cast<uint64_t>(task.axes.at("K"));
   constexpr uint32_t kSwizzle128 = 3;
   const uint32_t map_a = maker.tensor_map(maker.input(0), m, k, 128, 64, kSwizzle128);
   const uint32_t map_b = maker.tensor_map(maker.input(1), n, k, 256, 64, kSwizzle128);
   const uint32_t map_c = maker.tensor_map(maker.output(0), m, n, 64, 64, kSwizzle128);
-  const auto tiles_m = static_cast<int32_t>(tiles(task.axes.at("M"), 128)), tiles_n = static_cast<int32_t>(tiles(task.axes.at("N"), 256)),
+  const auto tiles_m = static_cast<int32_t>(tiles(task.axes.at("M"), 128)),
+             tiles_n = static_cast<int32_t>(tiles(task.axes.at("N"), 256)),
              steps = static_cast<int32_t>(tiles(task.axes.at("K"), 64));
   Params params;
   params.add_map(map_a).add_map(map_b).add_map(map_c).add(tiles_m).add(tiles_n).add(steps);
-  // Four stages of 48 KiB, two store buffers for each of two consumers, barriers, alignment: as in the kernel's Shape<256>.
+  // Four stages of 48 KiB, two store buffers for each of two consumers, barriers, alignment: as in
+  // the kernel's Shape<256>.
   constexpr uint32_t kShared = 4 * (128 * 128 + 256 * 128) + 4 * 8192 + 2 * 4 * 8 + 1024;
   const auto grid = static_cast<uint32_t>(std::min(tiles_m * tiles_n, multiprocessors));
-  maker.plan().steady.push_back({0, {}, maker.launch(maker.entry("gemm_wgmmaILi256E"), {grid, 1, 1}, {384, 1, 1}, params, kShared)});
+  maker.plan().steady.push_back(
+      {0,
+       {},
+       maker.launch(maker.entry("gemm_wgmmaILi256E"), {grid, 1, 1}, {384, 1, 1}, params, kShared)});
   return maker.take();
 }
 

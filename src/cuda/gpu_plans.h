@@ -1,5 +1,5 @@
-// Owns the hand-made plans and tasks that GPU tests and the GPU report replay. Test support; never part of the product.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the hand-made plans and tasks that GPU tests and the GPU report replay. Test support; never
+// part of the product. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -42,18 +42,20 @@ class Params {
 
 class PlanMaker {
  public:
-  // The module testdata/<stem>.cubin and .ptx become module 0. Aborts when they are missing: tests cannot go on.
+  // The module testdata/<stem>.cubin and .ptx become module 0. Aborts when they are missing: tests
+  // cannot go on.
   PlanMaker(const Task& task, const std::string& stem);
   uint64_t input(size_t index) const { return inputs_[index]; }
   uint64_t output(size_t index) const { return outputs_[index]; }
   uint64_t scratch(uint64_t size_bytes);
   // A symbol's window address.
   uint64_t symbol(const std::string& name, uint64_t size_bytes);
-  uint32_t tensor_map(uint64_t address, uint64_t rows, uint64_t columns, uint32_t box_rows, uint32_t box_columns,
-                      uint32_t swizzle);
+  uint32_t tensor_map(uint64_t address, uint64_t rows, uint64_t columns, uint32_t box_rows,
+                      uint32_t box_columns, uint32_t swizzle);
   // The full name of the one entry whose name contains `part`.
   std::string entry(const std::string& part) const;
-  KernelLaunch launch(const std::string& kernel, Dim3 grid, Dim3 block, const Params& params, uint32_t shared_bytes = 0);
+  KernelLaunch launch(const std::string& kernel, Dim3 grid, Dim3 block, const Params& params,
+                      uint32_t shared_bytes = 0);
   // C = A B^T by `kernel` of testdata/kernels.cu, 16x16 threads.
   KernelLaunch tiled(const std::string& kernel);
   LaunchPlan take() { return std::move(plan_); }

@@ -1,6 +1,6 @@
-// ptxbench-gpu-report: owns the self-measurement of a GPU machine: what the harness promises of itself, as numbers in one JSON.
-// Never a verdict about a candidate. Started by scripts/gpu_test.sh.
-// SPDX-License-Identifier: Apache-2.0
+// ptxbench-gpu-report: owns the self-measurement of a GPU machine: what the harness promises of
+// itself, as numbers in one JSON. Never a verdict about a candidate. Started by
+// scripts/gpu_test.sh. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -34,7 +34,8 @@ struct Settings {
 
 class Report {
  public:
-  Report(const Settings& settings, WorkerClient& worker) : settings_(settings), worker_(worker), task_(gemm_task(kM, kN, kK)) {}
+  Report(const Settings& settings, WorkerClient& worker)
+      : settings_(settings), worker_(worker), task_(gemm_task(kM, kN, kK)) {}
 
   Json take() { return std::move(json_); }
   bool good() const { return good_; }
@@ -68,7 +69,8 @@ class Report {
 
   Result<WorkerResult> ask(const WorkerJob& job, double timeout_s = 300) {
     PTXB_TRY(const JobReply reply, worker_.run(encode_job(job), timeout_s));
-    if (reply.kind != JobReply::Kind::Answered) return harness_error("the worker ended: " + reply.died_of + " " + reply.stderr_tail);
+    if (reply.kind != JobReply::Kind::Answered)
+      return harness_error("the worker ended: " + reply.died_of + " " + reply.stderr_tail);
     PTXB_TRY(WorkerResult result, decode_result(reply.outcome));
     return result;
   }
@@ -125,14 +127,17 @@ class Report {
   }
 
   Json summary_json(const WorkerResult& result, const timing::Policy& policy) {
-    const auto cold = timing::summarise(result.cold, policy, 1980), hot = timing::summarise(result.hot, policy, 1980);
+    const auto cold = timing::summarise(result.cold, policy, 1980),
+               hot = timing::summarise(result.hot, policy, 1980);
     Json json = Json::object();
     if (result.status != RunStatus::Completed) return failed(result.cause);
     json.set("cold", timing::to_json(cold));
     json.set("hot_candidate_ms", hot.candidate_ms ? Json(*hot.candidate_ms) : Json());
     json.set("hot_speedup", hot.speedup ? Json(*hot.speedup) : Json());
-    json.set("candidate_tflops", cold.candidate_ms ? Json(kFlops / *cold.candidate_ms * 1e-9) : Json());
-    json.set("baseline_tflops", cold.baseline_ms ? Json(kFlops / *cold.baseline_ms * 1e-9) : Json());
+    json.set("candidate_tflops",
+             cold.candidate_ms ? Json(kFlops / *cold.candidate_ms * 1e-9) : Json());
+    json.set("baseline_tflops",
+             cold.baseline_ms ? Json(kFlops / *cold.baseline_ms * 1e-9) : Json());
     if (result.baseline) {
       json.set("library", result.baseline->library);
       json.set("algorithm", result.baseline->algorithm);
@@ -171,7 +176,8 @@ class Report {
     return json;
   }
 
-  // Cold-started, then after a long load without pauses: under the declared duty cycle the ratio must not move.
+  // Cold-started, then after a long load without pauses: under the declared duty cycle the ratio
+  // must not move.
   Json power_states() {
     Json json = Json::object();
     json.set("before", time_json("cublaslt"));
@@ -186,7 +192,9 @@ class Report {
     json.set("after", time_json("cublaslt"));
     const auto speedup = [&](const char* part) {
       const Json* cold = json.find(part)->find("cold");
-      return cold != nullptr && cold->find("speedup")->is_number() ? cold->find("speedup")->as_double() : 0;
+      return cold != nullptr && cold->find("speedup")->is_number()
+                 ? cold->find("speedup")->as_double()
+                 : 0;
     };
     if (speedup("before") > 0) json.set("shift", speedup("after") / speedup("before") - 1);
     return json;
@@ -218,8 +226,9 @@ class Report {
       const double begin_s = now_s();
       const auto result = ask(asked, 30);
       if (!result) return failed(kernel + ": " + result.error().message);
-      const bool right = result->kernel == kernel &&
-                         (kernel == "loops" ? result->status == RunStatus::Budget : result->status == RunStatus::Fault);
+      const bool right =
+          result->kernel == kernel && (kernel == "loops" ? result->status == RunStatus::Budget
+                                                         : result->status == RunStatus::Fault);
       named += right ? 1 : 0;
       const std::string line = kernel + ": " + result->stage + " " + result->cause;
       if (std::find(seen.begin(), seen.end(), line) == seen.end()) seen.push_back(line);
@@ -254,7 +263,8 @@ class Report {
     Json all = Json::object();
     std::vector<Path> folders;
     std::error_code fault;
-    for (const auto& entry : std::filesystem::directory_iterator(settings_.plans, fault)) folders.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(settings_.plans, fault))
+      folders.push_back(entry.path());
     std::sort(folders.begin(), folders.end());
     for (const Path& folder : folders) {
       Json one = one_plan(*dataset, **backend, folder);
@@ -272,7 +282,8 @@ class Report {
     std::vector<std::string> axes;
     for (const Axis& axis : definition->axes) {
       const auto value = plan->axes.find(axis.name);
-      if (!axis.value && value != plan->axes.end()) axes.push_back(axis.name + "=" + std::to_string(value->second));
+      if (!axis.value && value != plan->axes.end())
+        axes.push_back(axis.name + "=" + std::to_string(value->second));
     }
     const auto task = bind_task(dataset, plan->task, join(axes, ","));
     if (!task) return failed(task.error().message);
@@ -285,10 +296,12 @@ class Report {
       for (const Comparison& comparison : run->comparisons) {
         char number[64];
         std::snprintf(number, sizeof number, "%.3g", comparison.normalised_error);
-        words += comparison.output + (comparison.passed ? " right " : " WRONG ") + number + " " + comparison.diagnosis + "; ";
+        words += comparison.output + (comparison.passed ? " right " : " WRONG ") + number + " " +
+                 comparison.diagnosis + "; ";
         right = right && comparison.passed;
       }
-      if (run->repeat_digest && *run->repeat_digest != run->output_digest) words += "other bits the second time";
+      if (run->repeat_digest && *run->repeat_digest != run->output_digest)
+        words += "other bits the second time";
       right = right && run->status == RunStatus::Completed;
       runs.set(std::string(name(distribution)), words + std::to_string(run->seconds) + " s");
       if (run->status != RunStatus::Completed) break;
@@ -314,7 +327,8 @@ class Report {
     json.set("tflops", speed->gate.tflops ? Json(*speed->gate.tflops) : Json());
     json.set("candidate_ms", speed->gate.candidate_ms ? Json(*speed->gate.candidate_ms) : Json());
     json.set("baseline", speed->gate.baseline);
-    json.set("speed_status", std::string(name(speed->gate.status)) + " " + speed->gate.reason + speed->implausible);
+    json.set("speed_status",
+             std::string(name(speed->gate.status)) + " " + speed->gate.reason + speed->implausible);
     json.set("gpu_s_so_far", backend.gpu_seconds());
     return json;
   }
@@ -330,12 +344,18 @@ int main_of(int argc, char** argv) {
   Settings settings;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view option = argv[i], value = argv[i + 1];
-    if (option == "--json") settings.json = value;
-    else if (option == "--load-seconds") settings.load_s = parse_double(value).value_or(60);
-    else if (option == "--workers") settings.workers = static_cast<int>(parse_int(value).value_or(10));
-    else if (option == "--plans") settings.plans = value;
-    else if (option == "--tasks") settings.tasks = value;
-    else if (option == "--faults") settings.faults = static_cast<int>(parse_int(value).value_or(100));
+    if (option == "--json")
+      settings.json = value;
+    else if (option == "--load-seconds")
+      settings.load_s = parse_double(value).value_or(60);
+    else if (option == "--workers")
+      settings.workers = static_cast<int>(parse_int(value).value_or(10));
+    else if (option == "--plans")
+      settings.plans = value;
+    else if (option == "--tasks")
+      settings.tasks = value;
+    else if (option == "--faults")
+      settings.faults = static_cast<int>(parse_int(value).value_or(100));
   }
   WorkerClient worker({program_folder() + "/ptxbench-worker", {}, 60, 4096});
   const double begin_s = now_s();

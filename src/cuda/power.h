@@ -1,5 +1,5 @@
-// Owns reading the board's power and throttle reasons through NVML, where that library is present. Never changes a setting.
-// SPDX-License-Identifier: Apache-2.0
+// Owns reading the board's power and throttle reasons through NVML, where that library is present.
+// Never changes a setting. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
-// Owns timing one plan against a baseline: the sequence around each sample, the preheat, the choice of the baseline's variant.
-// No timed call finds state that an earlier one left (Bench::renew), and each one's outputs are digested: a result that was
-// kept from an earlier call cannot pass for a fast one.
-// The arithmetic (order, gaps, stopping, statistics) is timing/'s.
+// Owns timing one plan against a baseline: the sequence around each sample, the preheat, the choice
+// of the baseline's variant. No timed call finds state that an earlier one left (Bench::renew), and
+// each one's outputs are digested: a result that was kept from an earlier call cannot pass for a
+// fast one. The arithmetic (order, gaps, stopping, statistics) is timing/'s.
 //
-// One sample, on one stream: poison the outputs, overwrite L2 and give persisting lines back, stamp the clocks (which also
-// holds the stream until the host has queued the rest), start event, the plan, end event, stamp again, digest the outputs.
-// Inputs stay at the plan's addresses, so buffers are not rotated: the L2 flush before each sample does what rotation is for.
+// One sample, on one stream: poison the outputs, overwrite L2 and give persisting lines back, stamp
+// the clocks (which also holds the stream until the host has queued the rest), start event, the
+// plan, end event, stamp again, digest the outputs. Inputs stay at the plan's addresses, so buffers
+// are not rotated: the L2 flush before each sample does what rotation is for.
 // SPDX-License-Identifier: Apache-2.0
 #include <time.h>
 
@@ -40,7 +41,10 @@ constexpr std::string_view kLibraryTwice = "cublaslt_twice";
 class Sampler {
  public:
   Sampler(Bench& bench, Baseline* baseline, Role candidate)
-      : bench_(bench), baseline_(baseline), candidate_(candidate), power_(bench.device().facts().bus_id) {}
+      : bench_(bench),
+        baseline_(baseline),
+        candidate_(candidate),
+        power_(bench.device().facts().bus_id) {}
 
   Result<void> set_up() {
     const Device& device = bench_.device();
@@ -84,7 +88,8 @@ class Sampler {
     if (trouble) return timing::Sample{};
 
     float elapsed_ms = 0;
-    PTXB_CHECK_OK(cuda_check(driver().cuEventElapsedTime(&elapsed_ms, start_.get(), end_.get()), "elapsed time"));
+    PTXB_CHECK_OK(cuda_check(driver().cuEventElapsedTime(&elapsed_ms, start_.get(), end_.get()),
+                             "elapsed time"));
     timing::Sample sample;
     sample.time_ms = static_cast<double>(elapsed_ms);
     sample.clock_mhz = mean_clock_mhz();
@@ -99,21 +104,25 @@ class Sampler {
   }
 
  private:
-  static constexpr size_t kBefore = 0, kAfter = 2 * kStampSlots, kDigest = 4 * kStampSlots, kWords = kDigest + 1;
+  static constexpr size_t kBefore = 0, kAfter = 2 * kStampSlots, kDigest = 4 * kStampSlots,
+                          kWords = kDigest + 1;
 
   Result<void> queue(Side side, std::optional<Trouble>& trouble) {
-    if (side == Side::Baseline || candidate_ == Role::Library) return baseline_->enqueue(variant_, bench_.replay().stream());
+    if (side == Side::Baseline || candidate_ == Role::Library)
+      return baseline_->enqueue(variant_, bench_.replay().stream());
     trouble = bench_.replay().enqueue(bench_.replay().plan().steady, Replay::Marking::None);
     return {};
   }
 
-  // Long enough for the host to queue every operation behind the hold: about 3 us a launch, doubled.
+  // Long enough for the host to queue every operation behind the hold: about 3 us a launch,
+  // doubled.
   uint64_t hold_ns(Side side) const {
     const uint64_t operations = side == Side::Baseline ? 2 : bench_.replay().plan().steady.size();
     return std::min<uint64_t>(10'000 + 6'000 * operations, 20'000'000);
   }
 
-  // Cycles over nanoseconds between the two stamps of each multiprocessor, averaged over those that have both.
+  // Cycles over nanoseconds between the two stamps of each multiprocessor, averaged over those that
+  // have both.
   double mean_clock_mhz() const {
     double cycles = 0, time_ns = 0;
     for (size_t slot = 0; slot < kStampSlots; ++slot) {
@@ -140,7 +149,11 @@ class Sampler {
 class Timer {
  public:
   Timer(Bench& bench, Baseline* baseline, Sampler& sampler, WorkerResult& result)
-      : bench_(bench), baseline_(baseline), sampler_(sampler), result_(result), policy_(bench.job().policy) {}
+      : bench_(bench),
+        baseline_(baseline),
+        sampler_(sampler),
+        result_(result),
+        policy_(bench.job().policy) {}
 
   // False: the candidate failed, result says how.
   Result<bool> preheat() {
@@ -151,11 +164,14 @@ class Timer {
       if (!sample) return false;
       clocks.push_back(sample->clock_mhz);
       result_.preheat_s = now_s() - begin_s;
-      if (timing::preheat_done(policy_, {result_.preheat_s, clocks.data(), static_cast<uint32_t>(clocks.size())})) return true;
+      if (timing::preheat_done(
+              policy_, {result_.preheat_s, clocks.data(), static_cast<uint32_t>(clocks.size())}))
+        return true;
     }
   }
 
-  // Every variant under the regime in which it is used, in turns, so that none profits from the clock's drift.
+  // Every variant under the regime in which it is used, in turns, so that none profits from the
+  // clock's drift.
   Result<bool> choose_variant() {
     if (baseline_ == nullptr) return true;
     constexpr int kRounds = 5;
@@ -176,8 +192,12 @@ class Timer {
       if (medians[variant] < medians[best]) best = variant;
     }
     sampler_.choose(best);
-    result_.baseline = BaselineChoice{baseline_->library(), baseline_->describe(best), baseline_->workspace_bytes(best),
-                                      medians[0],           medians[best],             count};
+    result_.baseline = BaselineChoice{baseline_->library(),
+                                      baseline_->describe(best),
+                                      baseline_->workspace_bytes(best),
+                                      medians[0],
+                                      medians[best],
+                                      count};
     return true;
   }
 
@@ -195,7 +215,8 @@ class Timer {
       timing::Progress progress{pairs, result_.sampling_s, 0, false};
       // The bootstrap is worth its time on every fourth pair only.
       if (pairs % 4 == 0 && pairs >= policy_.minimum_pairs) {
-        progress = timing::progress_of(timing::summarise(result_.cold, policy_, nominal_mhz), result_.sampling_s);
+        progress = timing::progress_of(timing::summarise(result_.cold, policy_, nominal_mhz),
+                                       result_.sampling_s);
       }
       next = timing::next_step(policy_, progress);
     }
@@ -221,7 +242,9 @@ class Timer {
   }
 
  private:
-  Side side(uint32_t index) const { return baseline_ == nullptr ? Side::Candidate : timing::side_of(index); }
+  Side side(uint32_t index) const {
+    return baseline_ == nullptr ? Side::Candidate : timing::side_of(index);
+  }
 
   Result<std::optional<timing::Sample>> take(Side which, Cache cache) {
     std::optional<Trouble> trouble;
@@ -237,8 +260,10 @@ class Timer {
       const Side which = side(taken_++);
       PTXB_TRY(const std::optional<timing::Sample> sample, take(which, cache));
       if (!sample) return false;
-      if (which == Side::Candidate) pair.candidate = *sample;
-      else pair.baseline = *sample;
+      if (which == Side::Candidate)
+        pair.candidate = *sample;
+      else
+        pair.baseline = *sample;
     }
     return true;
   }
@@ -260,7 +285,8 @@ class PlanItself : public Baseline {
   std::string describe(uint32_t) const override { return "the plan"; }
   double workspace_bytes(uint32_t) const override { return 0; }
   Result<void> enqueue(uint32_t, CUstream) override {
-    if (const auto trouble = replay_.enqueue(replay_.plan().steady, Replay::Marking::None)) return harness_error(trouble->cause);
+    if (const auto trouble = replay_.enqueue(replay_.plan().steady, Replay::Marking::None))
+      return harness_error(trouble->cause);
     return {};
   }
 
@@ -271,8 +297,10 @@ class PlanItself : public Baseline {
 Result<std::unique_ptr<Baseline>> make_baseline(Bench& bench, WorkerResult& result) {
   const std::string& wanted = bench.job().baseline;
   if (wanted.empty()) return std::unique_ptr<Baseline>();
-  if (wanted == "plan") return std::unique_ptr<Baseline>(std::make_unique<PlanItself>(bench.replay()));
-  if (wanted == "cublaslt" || wanted == kLibraryTwice) return make_cublaslt_gemm(bench, result.baseline_missing);
+  if (wanted == "plan")
+    return std::unique_ptr<Baseline>(std::make_unique<PlanItself>(bench.replay()));
+  if (wanted == "cublaslt" || wanted == kLibraryTwice)
+    return make_cublaslt_gemm(bench, result.baseline_missing);
   result.baseline_missing = "this worker has no baseline '" + wanted + "'";
   return std::unique_ptr<Baseline>();
 }

@@ -1,5 +1,5 @@
-// Owns the GPU tests of the worker as its parent sees it: right and wrong candidates, faults, hangs, leftovers, counts, times.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU tests of the worker as its parent sees it: right and wrong candidates, faults,
+// hangs, leftovers, counts, times. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +37,8 @@ class OnWorker : public ::testing::Test {
     }
     return *std::move(result);
   }
-  static WorkerJob job_of(const Task& task, LaunchPlan plan, Distribution distribution = Distribution::Normal) {
+  static WorkerJob job_of(const Task& task, LaunchPlan plan,
+                          Distribution distribution = Distribution::Normal) {
     WorkerJob job;
     job.task = task;
     job.plan = std::move(plan);
@@ -47,12 +48,15 @@ class OnWorker : public ::testing::Test {
   }
   static bool passed(const WorkerResult& result) {
     return result.status == RunStatus::Completed && !result.comparisons.empty() &&
-           std::all_of(result.comparisons.begin(), result.comparisons.end(), [](const Comparison& c) { return c.passed; });
+           std::all_of(result.comparisons.begin(), result.comparisons.end(),
+                       [](const Comparison& c) { return c.passed; });
   }
   const Task small_ = gemm_task(96, 128, 136);
 };
 
-std::string text_of(const WorkerResult& result) { return encode_result(result).json.dump().substr(0, 420); }
+std::string text_of(const WorkerResult& result) {
+  return encode_result(result).json.dump().substr(0, 420);
+}
 
 TEST_F(OnWorker, HonestKernelsPassOnEveryDistribution) {
   for (Distribution distribution : distributions(small_)) {
@@ -81,7 +85,8 @@ TEST_F(OnWorker, WrongValuesFailWithADiagnosis) {
   ASSERT_EQ(tail.comparisons.size(), 1u) << text_of(tail);
   EXPECT_FALSE(tail.comparisons[0].passed);
   EXPECT_GT(tail.comparisons[0].mismatched_b, 1000);
-  EXPECT_NE(tail.comparisons[0].diagnosis.find("K"), std::string::npos) << tail.comparisons[0].diagnosis;
+  EXPECT_NE(tail.comparisons[0].diagnosis.find("K"), std::string::npos)
+      << tail.comparisons[0].diagnosis;
 
   const WorkerResult missing = run(job_of(small_, simple_plan(small_, "unwritten")));
   EXPECT_EQ(missing.comparisons.at(0).unwritten, 128);
@@ -109,12 +114,13 @@ struct FaultCase {
 };
 
 TEST_F(OnWorker, FaultsAreNamedAndTheNextCandidateIsUnaffected) {
-  for (const FaultCase& test : {FaultCase{"writes_past", RunStatus::Fault, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                                FaultCase{"bad_pointer", RunStatus::Fault, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                                FaultCase{"misaligned", RunStatus::Fault, "CUDA_ERROR_MISALIGNED_ADDRESS"},
-                                FaultCase{"traps", RunStatus::Fault, "CUDA_ERROR_LAUNCH_FAILED"},
-                                FaultCase{"asserts", RunStatus::Fault, "CUDA_ERROR_ASSERT"},
-                                FaultCase{"loops", RunStatus::Budget, ""}}) {
+  for (const FaultCase& test :
+       {FaultCase{"writes_past", RunStatus::Fault, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        FaultCase{"bad_pointer", RunStatus::Fault, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        FaultCase{"misaligned", RunStatus::Fault, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+        FaultCase{"traps", RunStatus::Fault, "CUDA_ERROR_LAUNCH_FAILED"},
+        FaultCase{"asserts", RunStatus::Fault, "CUDA_ERROR_ASSERT"},
+        FaultCase{"loops", RunStatus::Budget, ""}}) {
     WorkerJob job = job_of(small_, simple_plan(small_, test.kernel));
     job.run_timeout_s = 0.5;
     const WorkerResult result = run(job);
@@ -182,10 +188,18 @@ LaunchPlan two_halves(const Task& task, uint32_t second_stream, std::vector<uint
   const Dim3 grid{static_cast<uint32_t>((n + 15) / 16), static_cast<uint32_t>((m + 15) / 16), 1};
   Params first, second;
   first.add(maker.input(0)).add(maker.input(1)).add(scratch).add(m).add(n).add(k);
-  second.add(maker.input(0)).add(maker.input(1)).add(scratch).add(maker.output(0)).add(m).add(n).add(k);
-  maker.plan().steady.push_back({0, {}, Memset{scratch, 0, 0x7fc00000, 4, static_cast<uint64_t>(m * n), 1}});
+  second.add(maker.input(0))
+      .add(maker.input(1))
+      .add(scratch)
+      .add(maker.output(0))
+      .add(m)
+      .add(n)
+      .add(k);
+  maker.plan().steady.push_back(
+      {0, {}, Memset{scratch, 0, 0x7fc00000, 4, static_cast<uint64_t>(m * n), 1}});
   maker.plan().steady.push_back({0, {0}, maker.launch("first_half", grid, {16, 16, 1}, first)});
-  maker.plan().steady.push_back({second_stream, std::move(after), maker.launch("second_half", grid, {16, 16, 1}, second)});
+  maker.plan().steady.push_back(
+      {second_stream, std::move(after), maker.launch("second_half", grid, {16, 16, 1}, second)});
   return maker.take();
 }
 
@@ -201,10 +215,16 @@ TEST_F(OnWorker, CopiesAndWritesReachTheirPlaces) {
   PlanMaker maker(small_, "kernels");
   const uint64_t scratch = maker.scratch(96 * 128 * 2);
   Params params;
-  params.add(maker.input(0)).add(maker.input(1)).add(scratch).add(int64_t{96}).add(int64_t{128}).add(int64_t{136});
+  params.add(maker.input(0))
+      .add(maker.input(1))
+      .add(scratch)
+      .add(int64_t{96})
+      .add(int64_t{128})
+      .add(int64_t{136});
   maker.plan().steady.push_back({0, {}, maker.launch("honest", {8, 6, 1}, {16, 16, 1}, params)});
   maker.plan().steady.push_back({0, {0}, CopyDevice{maker.output(0), scratch, 256, 256, 256, 95}});
-  maker.plan().steady.push_back({0, {1}, CopyDevice{maker.output(0) + 95 * 256, scratch + 95 * 256, 256, 0, 0, 1}});
+  maker.plan().steady.push_back(
+      {0, {1}, CopyDevice{maker.output(0) + 95 * 256, scratch + 95 * 256, 256, 0, 0, 1}});
   const WorkerResult result = run(job_of(small_, maker.take()));
   EXPECT_TRUE(passed(result)) << text_of(result);
 }
@@ -213,7 +233,13 @@ TEST_F(OnWorker, SymbolsAreRelocated) {
   PlanMaker maker(small_, "kernels");
   const uint64_t factor = maker.symbol("factor", 4), bias = maker.symbol("bias", 16);
   Params params;
-  params.add(maker.input(0)).add(maker.input(1)).add(maker.output(0)).add(bias).add(int64_t{96}).add(int64_t{128}).add(int64_t{136});
+  params.add(maker.input(0))
+      .add(maker.input(1))
+      .add(maker.output(0))
+      .add(bias)
+      .add(int64_t{96})
+      .add(int64_t{128})
+      .add(int64_t{136});
   const auto bytes = [](float value) {
     std::vector<uint8_t> raw(4);
     std::memcpy(raw.data(), &value, 4);
@@ -234,7 +260,8 @@ TEST_F(OnWorker, AnAnswerCachedInTheFirstCallIsWrong) {
   Params params;
   params.add(maker.output(0)).add(int64_t{96}).add(int64_t{128});
   maker.plan().setup.push_back({0, {}, maker.tiled("fill_cache")});
-  maker.plan().steady.push_back({0, {}, maker.launch("answer_from_cache", {8, 6, 1}, {16, 16, 1}, params)});
+  maker.plan().steady.push_back(
+      {0, {}, maker.launch("answer_from_cache", {8, 6, 1}, {16, 16, 1}, params)});
   const WorkerResult result = run(job_of(small_, maker.take()));
   ASSERT_EQ(result.comparisons.size(), 1u) << text_of(result);
   EXPECT_FALSE(result.comparisons[0].passed);
@@ -247,7 +274,8 @@ TEST_F(OnWorker, NothingOfACandidateIsLeftForTheNext) {
   PlanMaker maker(small_, "kernels");
   Params params;
   params.add(maker.output(0)).add(int64_t{96}).add(int64_t{128});
-  maker.plan().steady.push_back({0, {}, maker.launch("answer_from_cache", {8, 6, 1}, {16, 16, 1}, params)});
+  maker.plan().steady.push_back(
+      {0, {}, maker.launch("answer_from_cache", {8, 6, 1}, {16, 16, 1}, params)});
   const WorkerResult result = run(job_of(small_, maker.take()));
   EXPECT_GT(result.comparisons.at(0).mismatched_b, 10000) << text_of(result);
 }
@@ -277,7 +305,8 @@ TEST_F(OnWorker, ExecutedInstructionsAreCountedExactly) {
   job.kind = JobKind::Count;
   const WorkerResult result = run(job);
   ASSERT_FALSE(result.sass.empty()) << text_of(result);
-  // 48 blocks of 8 warps: an instruction of the loop's body runs 384,000 times, once in each of 32 lanes.
+  // 48 blocks of 8 warps: an instruction of the loop's body runs 384,000 times, once in each of 32
+  // lanes.
   int in_loop = 0;
   for (const SassCount& count : result.sass) {
     EXPECT_EQ(count.function, "counted");
@@ -347,13 +376,14 @@ TEST_F(OnWorker, AColdReadIsSlowerThanAHotOne) {
   params.add(maker.input(0)).add(maker.output(0)).add(int64_t{4096 * 2048 * 2});
   maker.plan().steady.push_back({0, {}, maker.launch("reads", {1056, 1, 1}, {256, 1, 1}, params)});
   const WorkerResult result = run(time_job(task, maker.take(), ""));
-  const auto cold = timing::summarise(result.cold, {}, 0), hot = timing::summarise(result.hot, {}, 0);
+  const auto cold = timing::summarise(result.cold, {}, 0),
+             hot = timing::summarise(result.hot, {}, 0);
   ASSERT_TRUE(cold.candidate_ms && hot.candidate_ms) << text_of(result);
   EXPECT_GT(*cold.candidate_ms, 1.15 * *hot.candidate_ms);
 }
 
-// The first call computes and keeps its result in a module variable, later calls only copy it: device-side memory of the
-// answer. In the timed calls it must compute each time.
+// The first call computes and keeps its result in a module variable, later calls only copy it:
+// device-side memory of the answer. In the timed calls it must compute each time.
 TEST_F(OnWorker, AnAnswerKeptFromAnEarlierCallSavesNoTime) {
   const auto timed = [&](const char* kernel) {
     const WorkerResult result = run(time_job(small_, simple_plan(small_, kernel), ""));

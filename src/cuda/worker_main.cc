@@ -1,5 +1,5 @@
-// ptxbench-worker: owns one GPU, answers jobs one after the other. Jobs arrive on stdin, answers leave on descriptor 3.
-// Never judges; a lost context ends the process after its last word.
+// ptxbench-worker: owns one GPU, answers jobs one after the other. Jobs arrive on stdin, answers
+// leave on descriptor 3. Never judges; a lost context ends the process after its last word.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <signal.h>
@@ -33,7 +33,8 @@ bool send(const Frame& frame) {
 
 // A cubin that calls the device heap leaves its allocations to whoever comes next in this context.
 bool uses_device_heap(const LaunchPlan& plan) {
-  constexpr std::string_view kNames[] = {std::string_view("\0malloc\0", 8), std::string_view("\0free\0", 6)};
+  constexpr std::string_view kNames[] = {std::string_view("\0malloc\0", 8),
+                                         std::string_view("\0free\0", 6)};
   for (const PlanModule& module : plan.modules) {
     const std::string& image = module.cubin.empty() ? module.ptx : module.cubin;
     if (module.cubin.empty() && image.find("malloc") != std::string::npos) return true;
@@ -53,9 +54,12 @@ Result<WorkerResult> run_job(const Device& device, const WorkerJob& job) {
     send(progress);
   };
   switch (job.kind) {
-    case JobKind::Check: return run_check(device, job, say);
-    case JobKind::Time: return run_time(device, job, say);
-    case JobKind::Count: return run_count(device, job, say);
+    case JobKind::Check:
+      return run_check(device, job, say);
+    case JobKind::Time:
+      return run_time(device, job, say);
+    case JobKind::Count:
+      return run_count(device, job, say);
   }
   return harness_error("unknown job");
 }
@@ -86,9 +90,11 @@ Result<void> serve(int ordinal) {
     if (!frame || frame->type == FrameType::Bye) return {};
     if (frame->type != FrameType::Job) return bad_input("a frame that is no job");
     Result<WorkerJob> job = decode_job(*frame);
-    Result<WorkerResult> result = job ? run_job(device, *job) : Result<WorkerResult>(std::move(job).error());
+    Result<WorkerResult> result =
+        job ? run_job(device, *job) : Result<WorkerResult>(std::move(job).error());
     if (!result) {
-      // After a failed call of our own the context's state is unknown: a fresh process answers the next job.
+      // After a failed call of our own the context's state is unknown: a fresh process answers the
+      // next job.
       const bool ours = job.has_value() && result.error().code == ErrorCode::Harness;
       Frame answer = encode_harness_error(result.error());
       answer.json.set("ending", ours);
@@ -110,13 +116,16 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_DUMPABLE, 0);
   ::signal(SIGPIPE, SIG_IGN);
-  // Every kernel is loaded with its module: a first launch inside a timed region must not wait for the device.
+  // Every kernel is loaded with its module: a first launch inside a timed region must not wait for
+  // the device.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int ordinal = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const auto value = ptxb::parse_int(argv[i + 1]);
     if (std::string_view(argv[i]) != "--device" || !value || *value < 0 || *value > 1023) {
-      const char usage[] = "usage: ptxbench-worker [--device N]   (started by ptxbench; jobs on stdin, answers on descriptor 3)\n";
+      const char usage[] =
+          "usage: ptxbench-worker [--device N]   (started by ptxbench; jobs on stdin, answers on "
+          "descriptor 3)\n";
       return ::write(2, usage, sizeof usage - 1) < 0 ? 3 : 2;
     }
     ordinal = static_cast<int>(*value);

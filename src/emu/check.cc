@@ -65,6 +65,7 @@ namespace {
 void release(Warp& w, Clocks& into) {
   join(into, w.shadow->seen);
   w.shadow->seen[w.index] = ++w.shadow->clock;
+  w.shadow->fenced = false;
   ++w.sync_phase;
 }
 

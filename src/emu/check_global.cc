@@ -54,10 +54,10 @@ void check_word(Warp& w, const Allocation& allocation, const AccessWords& access
   if ((word.write_mask & mask) && !(kind.atomic && word.write_atomic) &&
       !ordered(w, word.write_block, word.write_block_clock, word.write_warp, word.write_clock) && !(kind.writes && same_value(kind, access))) {
     report(w, allocation, access, kind, offset, {" written by ", word.write_block, word.write_warp, word.write_lane, word.write_site, true});
-  } else if (kind.writes && (word.read_mask & mask) &&
+  } else if (kind.writes && !kind.atomic && (word.read_mask & mask) &&
              !ordered(w, word.read_block, word.read_block_clock, word.read_warp, word.read_clock) && !same_value(kind, access)) {
     report(w, allocation, access, kind, offset, {" read by ", word.read_block, word.read_warp, word.read_lane, word.read_site, true});
-  } else if (kind.writes && (word.other_mask & mask) && !ordered(w, word.other_block, word.other_block_clock, 32, 0xffffffffu) &&
+  } else if (kind.writes && !kind.atomic && (word.other_mask & mask) && !ordered(w, word.other_block, word.other_block_clock, 32, 0xffffffffu) &&
              word.other_block != static_cast<uint32_t>(w.cta->linear) && !same_value(kind, access)) {
     report(w, allocation, access, kind, offset, {" read by ", word.other_block, 0, 0, word.read_site, false});
   }
@@ -79,6 +79,7 @@ void record(Warp& w, const AccessWords& access, const AccessKind& kind, GlobalWo
     word.other_mask &= static_cast<uint8_t>(~mask);
     return;
   }
+  if (kind.atomic) return;
   if (word.read_mask && word.read_block != block) {
     word.other_mask = word.read_mask;
     word.other_block = word.read_block;

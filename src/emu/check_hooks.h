@@ -1,4 +1,5 @@
-// Owns what the decoder places into checked code: looks at accesses before they happen. Plain code has none of them.
+// Owns what the decoder places into checked code: looks at accesses before they happen, the spreading of values that were
+// never initialised. Every function does nothing for plain code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,15 +7,21 @@
 
 namespace ptxb::emu {
 
-// How an access takes part in ordering.
-enum class Order : uint8_t { Weak, Strong };  // Strong: volatile, relaxed, acquire, release, atomic
-
-// Before an access of `bytes` a lane at [base + offset].
-void emit_access_check(Decoder& d, Window window, uint32_t base, int64_t offset, uint32_t bytes, Access access);
+// An access of each lane at [base + offset], `operand_at` being the data operand.
+struct AccessCheck {
+  Window window = Window::Global;
+  uint32_t base = 0;
+  int64_t offset = 0;
+  uint32_t element_bytes = 4, elements = 1;
+  Access access = Access::Read;
+  size_t data_operand = 0;
+  std::vector<uint32_t> data_slots;  // of stores
+  int lane_bytes = 4;
+};
+void emit_access_check(Decoder& d, AccessCheck check);
 // ldmatrix and stmatrix: 16 bytes at the address of each of the first 8 * matrices lanes.
 void emit_matrix_check(Decoder& d, uint32_t base, int64_t offset, uint32_t matrices, Access access);
 void emit_fence_check(Decoder& d);
-
 void emit_warp_sync_check(Decoder& d);
 
 struct AsyncCopyCheck {
@@ -31,5 +38,9 @@ struct AsyncCopyCheck {
 void emit_async_copy_check(Decoder& d, AsyncCopyCheck copy);
 void emit_async_commit_check(Decoder& d);
 void emit_async_wait_check(Decoder& d, uint32_t pending);
+
+// After the instruction: its results are uninitialised where its operands are. Before a branch: it must not depend on them.
+void emit_taint_step(Decoder& d);
+void emit_branch_check(Decoder& d);
 
 }  // namespace ptxb::emu

@@ -161,9 +161,9 @@ void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& k
     SharedWord& word = words[k];
     against_write(w, access, kind, word, begin, mask);
     if (kind.writes) {
-      against_reads(w, access, kind, word, begin, mask);
+      if (!kind.atomic) against_reads(w, access, kind, word, begin, mask);
       record_write(w, access, kind, word, mask);
-    } else {
+    } else if (!kind.atomic) {
       record_read(w, access, kind, word, mask);
     }
   }

@@ -64,7 +64,7 @@ struct WarpShadow {
   // Of the load that runs: lanes that get a value never initialised, by destination register.
   std::array<uint32_t, 8> load_taint{};
   uint32_t load_site = 0;
-  bool any_taint = false;
+  bool fenced = false;  // since its last barrier: plain stores may be flags
 };
 
 // Four bytes of a tracked global buffer.
@@ -89,6 +89,7 @@ class Checker {
   Launch& launch;
   std::unordered_map<const Allocation*, GlobalShadow> global;
   std::unordered_map<uint64_t, std::unordered_map<uint32_t, Published>> published;  // by global address, then block
+  std::unordered_map<uint32_t, std::string> first_uninitialised;  // by site: what was read there first
   GlobalShadow* shadow_of(const Allocation& allocation, bool for_write);
   CodePlace place(uint32_t site) const;
 };

@@ -51,6 +51,8 @@ void add_counts(CountTable& table, const Launch& launch, const std::vector<Count
       count.bytes += bytes_of(in) * static_cast<double>(counters[c].lanes);
     }
   }
+  for (const auto& [place, bytes] : launch.run.bulk_bytes)
+    table[{launch.spec.kernel, ptx::mnemonic(place.first->function->body[place.second])}].bytes += bytes;
 }
 
 }  // namespace ptxb::emu

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emu/check_hooks.h"
 #include "emu/control.h"
 #include "emu/warp.h"
 #include "ptx/parse.h"
@@ -308,14 +309,18 @@ uint32_t Decoder::own_branch(uint32_t index, uint32_t block_index) {
 
 bool Decoder::operation() {
   scratch_used_ = 0;
+  checked_load_ = false;
   size_t before = code_.insns.size();
   using Family = bool (*)(Decoder&);
   static constexpr Family kFamilies[] = {decode_control, decode_integer, decode_logic,  decode_float,
-                                         decode_compare, decode_convert, decode_move,   decode_memory,
+                                         decode_compare, decode_convert, decode_move,   decode_tensor, decode_memory,
                                          decode_atomic,  decode_async,   decode_warp,   decode_barrier,
-                                         decode_matrix};
+                                         decode_matrix, decode_mbarrier, decode_bulk, decode_wgmma, decode_remote};
   for (Family family : kFamilies) {
-    if (family(*this) && !refused()) return true;
+    if (family(*this) && !refused()) {
+      emit_taint_step(*this);
+      return true;
+    }
     if (refused()) return false;
     if (code_.insns.size() != before) return refuse("half decoded");
   }
@@ -354,6 +359,7 @@ void Decoder::instruction(uint32_t index, bool& converged) {
     start_counter(index);
   }
   if (in.opcode == Opcode::Bra) {
+    emit_branch_check(*this);
     if (!in.guard) count(index);
     branch(index, b);
     return;

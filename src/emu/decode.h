@@ -71,6 +71,10 @@ class Decoder {
   const Symbols& symbols() const { return symbols_; }
   Flavour flavour() const { return flavour_; }
 
+  // Check: the instruction's own hook has looked for uninitialised values of its loads.
+  bool checked_load() const { return checked_load_; }
+  void mark_checked_load() { checked_load_ = true; }
+
   // Always false, so that a family can `return refuse("...")`.
   bool refuse(std::string_view what);
   bool refused() const { return error_.has_value(); }
@@ -96,6 +100,7 @@ class Decoder {
   uint32_t frame_ = 0;
   uint32_t scratch_base_ = 0, scratch_used_ = 0;
   uint32_t counter_ = 0;
+  bool checked_load_ = false;
   uint32_t counter_insn_ = 0;
   uint32_t next_memory_ = 0;
   struct Fix {
@@ -120,5 +125,10 @@ bool decode_warp(Decoder& d);
 bool decode_barrier(Decoder& d);
 bool decode_matrix(Decoder& d);
 bool decode_control(Decoder& d);
+bool decode_mbarrier(Decoder& d);
+bool decode_bulk(Decoder& d);
+bool decode_tensor(Decoder& d);
+bool decode_wgmma(Decoder& d);
+bool decode_remote(Decoder& d);
 
 }  // namespace ptxb::emu

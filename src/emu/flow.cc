@@ -170,6 +170,7 @@ void find_joins(const ptx::Function& f, Flow& flow) {
 }
 
 bool reads_changing_memory(const Instruction& in) {
+  if (in.opcode == Opcode::MbarrierTestWait || in.opcode == Opcode::MbarrierTryWait) return true;
   bool plain_load = in.opcode == Opcode::Ld;
   if (plain_load) return in.has(Modifier::Volatile) || in.has(Modifier::Acquire) || in.has(Modifier::Relaxed);
   if (in.opcode != Opcode::Atom) return false;

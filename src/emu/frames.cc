@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emu/check.h"
+#include "emu/async.h"
 #include "emu/worker.h"
 #include "ptx/opcodes.h"
 
@@ -230,6 +231,7 @@ void start_cluster(Worker& worker, Cluster& cluster, uint64_t linear) {
     cta->linear = cta->id.x + uint64_t{grid.x} * (cta->id.y + uint64_t{grid.y} * cta->id.z);
     std::fill(cta->shared_bytes.begin(), cta->shared_bytes.end(), uint8_t{0});
     for (Barrier& barrier : cta->barriers) barrier = {};
+    reset_async(*cta);
     for (auto& warp : cta->warps) start_warp(worker, *warp);
   }
   check_start(cluster);

@@ -156,7 +156,8 @@ bool decode_atomic(Decoder& d) {
   bool used = a.returns && d.operand(0).kind != Operand::Kind::Sink;
   if ((a.window == Window::Global || a.window == Window::Generic) && (floats || used)) d.kernel().order_matters = true;
   uint32_t ordinal = d.memory_ordinal();
-  emit_access_check(d, a.window, base, address.offset, static_cast<uint32_t>(a.bytes) * static_cast<uint32_t>(a.value.size()), Access::Update);
+  emit_access_check(d, {a.window, base, address.offset, static_cast<uint32_t>(a.bytes), static_cast<uint32_t>(a.value.size()),
+                        Access::Update, first + 1, {}, a.lane_bytes});
   Insn& insn = d.emit(atomic);
   insn.a = base;
   insn.imm = address.offset;

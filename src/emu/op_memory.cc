@@ -323,10 +323,10 @@ bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& ad
   uint32_t base = address_slot(d, address, window);
   if (d.refused()) return false;
   uint32_t ordinal = d.memory_ordinal();
-  Access access = loads ? Access::Read : Access::Write;
-  emit_access_check(d, window, base, address.offset, static_cast<uint32_t>(size * count), access);
+  AccessCheck check{window, base, address.offset, size, static_cast<uint32_t>(count), loads ? Access::Read : Access::Write, loads ? 0u : 1u, {}, 16};
   if (type == Type::B128) {
     if (count != 1) return d.refuse("vectors of b128");
+    emit_access_check(d, std::move(check));
     uint32_t reg = d.source128(regs[0]);
     if (d.refused()) return false;
     Insn& insn = d.emit(b128_handler(window, loads));
@@ -342,6 +342,9 @@ bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& ad
   uint32_t slots[4] = {};
   for (size_t k = 0; k < count; ++k) slots[k] = loads ? d.destination(regs[k], width) : d.source(regs[k], width);
   if (d.refused()) return false;
+  if (!loads) check.data_slots.assign(slots, slots + count);
+  check.lane_bytes = width;
+  emit_access_check(d, std::move(check));
   Insn& insn = d.emit(loads ? load_handler(window, type, width, static_cast<int>(count)) : store_handler(window, type, width, static_cast<int>(count)));
   insn.a = base;
   insn.imm = address.offset;

@@ -111,6 +111,8 @@ std::string split_text(const Warp& w, const Split& s, const CodePlace& place) {
       return who + text;
     }
     case Wait::Cluster: return who + " waits at barrier.cluster";
+    case Wait::Mbarrier: return who + " waits for " + mbarrier_text(w.worker->launch, *w.cta, s.object);
+    case Wait::Warpgroup: return who + " waits for the wgmma groups of its warpgroup's other warps";
     case Wait::Join: return who + " waits for its warp to reconverge";
     case Wait::Ready: return who + " polls";
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "emu/async.h"
 #include "emu/check.h"
 #include "emu/report.h"
 #include "emu/split.h"
@@ -95,11 +96,12 @@ Step step(Worker& worker, Cluster& cluster) {
       }
     }
   }
-  if (!alive) return Step::Done;
+  if (!alive) return finish_asynchronous(cluster) ? Step::Done : Step::Stop;
   if (!ran) {
     bool woke = false;
     for (auto& cta : cluster.ctas)
       for (auto& warp : cta->warps) woke = break_joins(*warp) || woke;
+    woke = woke || wake_asynchronous(cluster);
     if (!woke) {
       report_deadlock(cluster);
       return Step::Stop;
@@ -228,7 +230,9 @@ bool run_grid(Launch& launch) {
   work(*workers[0]);
   for (std::thread& thread : others) thread.join();
   run.counters.assign(launch.kernel.counters.size(), {});
+  run.bulk_bytes.clear();
   for (const auto& worker : workers) {
+    for (const auto& [place, bytes] : worker->bulk_bytes) run.bulk_bytes[place] += bytes;
     for (size_t c = 0; c < worker->counters.size(); ++c) {
       run.counters[c].warps += worker->counters[c].warps;
       run.counters[c].lanes += worker->counters[c].lanes;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emu/code.h"
+#include "emu/mbarrier.h"
 #include "emu/memory.h"
 
 namespace ptxb::emu {
@@ -59,6 +60,8 @@ enum class Wait : uint8_t {
   Converge,  // at a .sync/.aligned instruction, named lanes still away
   Barrier,   // bar.sync / bar.red
   Cluster,   // barrier.cluster.wait
+  Mbarrier,  // mbarrier.try_wait
+  Warpgroup, // wgmma.wait_group: for products of the other three warps
 };
 
 // Lanes of a warp that share a program counter.
@@ -70,6 +73,8 @@ struct Split {
   Wait wait = Wait::Ready;
   uint8_t barrier = 0;
   uint32_t needed = 0;  // Converge: lanes it waits for
+  uint32_t object = 0;  // Mbarrier: its offset; Warpgroup: groups that may stay open
+  bool expired = false; // Mbarrier: the wait gives up and returns false
 };
 
 // cp.async copies complete at issue; the groups are kept for their rules and for check mode.
@@ -114,6 +119,7 @@ struct Warp {
   AsyncGroups async;
   // barrier.cluster: lanes that arrived in the running phase, lanes whose phase has completed and who have not waited yet.
   uint32_t cluster_arrived = 0, cluster_done = 0;
+  uint64_t wgmma_issued = 0, wgmma_committed = 0;
   std::unique_ptr<WarpShadow, DeleteShadow> shadow;
 
   uint32_t live() const { return existing & ~exited; }
@@ -148,6 +154,9 @@ struct Cta {
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint8_t> shared_bytes;
   std::array<Barrier, 16> barriers;
+  MbarrierTable mbarriers;
+  std::vector<std::shared_ptr<struct WgmmaPanels>> panels;  // by warpgroup
+  uint32_t panels_in_use = 0;
   std::unique_ptr<CtaShadow, DeleteShadow> shadow;
 };
 
@@ -156,6 +165,8 @@ struct Cluster {
   Worker* worker = nullptr;
   uint64_t linear = 0;
   std::vector<std::unique_ptr<Cta>> ctas;
+  uint32_t expired_rounds = 0;  // of blocked try_waits, with nothing happening between
+  std::shared_ptr<struct LateWork> late;
   struct {
     uint32_t phase = 0;
   } barrier;  // barrier.cluster

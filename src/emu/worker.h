@@ -5,9 +5,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "arch/chip.h"
@@ -18,6 +22,9 @@
 namespace ptxb::emu {
 
 class Checker;
+
+// Bytes that each bulk copy of a function has moved, by its place.
+using BulkBytes = std::map<std::pair<const Code*, uint32_t>, double>;
 
 // One call of run(): shared by its worker threads.
 struct RunState {
@@ -41,6 +48,7 @@ struct RunState {
   bool has_fault = false;
   std::vector<std::string> printed;
   std::vector<Counter> counters;  // of the launch, summed over workers
+  BulkBytes bulk_bytes;           // likewise
 };
 
 // One kernel launch of the plan.
@@ -79,6 +87,9 @@ struct Worker {
   std::vector<std::unique_ptr<Cluster>> resident, spare;
   bool neutralise_mma = false;  // Options::neutralised_family names warp matrix instructions
   uint64_t random = 0;        // Fuzz: state of the warp order
+  BulkBytes bulk_bytes;
+  std::vector<std::shared_ptr<const struct TensorShape>> tensor_shapes;  // by tensor map
+  std::set<std::tuple<const Insn*, uint64_t, int>> checked_descriptors;  // of wgmma: in bounds
   Worker(Launch& launch_in, RunState& run_in) : launch(launch_in), run(run_in) {}
 };
 

@@ -49,11 +49,13 @@ bool has_word(const std::string& text, std::string_view word) {
 // Groups whose maker died before removing them: named after its pid.
 void sweep(const Path& parent) {
   std::error_code fault;
-  for (std::filesystem::directory_iterator it(parent, fault), end; !fault && it != end; it.increment(fault)) {
+  for (std::filesystem::directory_iterator it(parent, fault), end; !fault && it != end;
+       it.increment(fault)) {
     std::string name = it->path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     auto pid = parse_int(split(std::string_view(name).substr(std::strlen(kPrefix)), '.')[0]);
-    if (pid && *pid > 0 && ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH) ::rmdir(it->path().c_str());
+    if (pid && *pid > 0 && ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)
+      ::rmdir(it->path().c_str());
   }
 }
 
@@ -87,10 +89,13 @@ std::vector<Hierarchy> hierarchies() {
   for (std::string_view line : split_lines(*own)) {  // "4:memory:/path", "0::/path"
     size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    found.push_back({std::string(line.substr(first + 1, second - first - 1)), {}, std::string(line.substr(second + 1))});
+    found.push_back({std::string(line.substr(first + 1, second - first - 1)),
+                     {},
+                     std::string(line.substr(second + 1))});
   }
   for (std::string_view line : split_lines(*mounts)) {
-    // "36 35 0:30 ROOT MOUNT options - TYPE source super_options" (proc(5)); ROOT is what of the hierarchy is mounted.
+    // "36 35 0:30 ROOT MOUNT options - TYPE source super_options" (proc(5)); ROOT is what of the
+    // hierarchy is mounted.
     size_t dash = line.find(" - ");
     if (dash == std::string_view::npos) continue;
     auto left = split(line.substr(0, dash), ' ');
@@ -98,7 +103,8 @@ std::vector<Hierarchy> hierarchies() {
     if (left.size() < 6 || right.size() < 3) continue;
     for (Hierarchy& one : found) {
       bool v2 = one.controllers.empty() && right[0] == "cgroup2";
-      bool v1 = !one.controllers.empty() && right[0] == "cgroup" && !one.controllers.starts_with("name=");
+      bool v1 =
+          !one.controllers.empty() && right[0] == "cgroup" && !one.controllers.starts_with("name=");
       if (v1) {
         v1 = false;
         for (std::string_view option : split(right[2], ',')) {
@@ -115,7 +121,8 @@ std::vector<Hierarchy> hierarchies() {
 }
 
 std::optional<CgroupSite> v1_site(const Hierarchy& one, bool memory) {
-  CgroupSite site{CgroupSite::Version::V1, one.mount / Path(one.path).relative_path(), memory, !memory};
+  CgroupSite site{CgroupSite::Version::V1, one.mount / Path(one.path).relative_path(), memory,
+                  !memory};
   std::string file = memory ? "memory.limit_in_bytes" : "pids.max";
   if (!proven(site.folder, {file})) return std::nullopt;
   return site;
@@ -129,7 +136,8 @@ std::optional<CgroupSite> v2_site(const Hierarchy& one) {
   for (const Path& place : places) {
     auto enabled = read_file(place / "cgroup.subtree_control", 4096);
     if (!enabled) continue;
-    CgroupSite site{CgroupSite::Version::V2, place, has_word(*enabled, "memory"), has_word(*enabled, "pids")};
+    CgroupSite site{CgroupSite::Version::V2, place, has_word(*enabled, "memory"),
+                    has_word(*enabled, "pids")};
     std::vector<std::string> files;
     if (site.memory) files.push_back("memory.max");
     if (site.pids) files.push_back("pids.max");
@@ -162,31 +170,38 @@ CgroupSearch find_cgroups() {
       search.sites.push_back(*site);
     }
   }
-  const char* why = "no control group of ours can be made here (not root, read-only, or the controller is not delegated)";
+  const char* why =
+      "no control group of ours can be made here (not root, read-only, or the controller is not "
+      "delegated)";
   if (!memory) search.memory_missing = why;
   if (!pids) search.pids_missing = why;
   return search;
 }
 
-Result<Cgroup> Cgroup::make(const std::vector<CgroupSite>& sites, uint64_t memory_bytes, uint64_t processes) {
+Result<Cgroup> Cgroup::make(const std::vector<CgroupSite>& sites, uint64_t memory_bytes,
+                            uint64_t processes) {
   Cgroup made;
   for (const CgroupSite& site : sites) {
     Group group{site, fresh_folder(site.folder), {}};
     if (::mkdir(group.folder.c_str(), 0755) != 0) {
-      return io_error(group.folder.string() + ": cannot make a control group: " + std::strerror(errno));
+      return io_error(group.folder.string() +
+                      ": cannot make a control group: " + std::strerror(errno));
     }
     made.groups_.push_back(std::move(group));
     const Path& folder = made.groups_.back().folder;
     if (site.memory && memory_bytes) {
       bool v1 = site.version == CgroupSite::Version::V1;
-      PTXB_CHECK_OK(write_value(folder / (v1 ? "memory.limit_in_bytes" : "memory.max"), std::to_string(memory_bytes)));
+      PTXB_CHECK_OK(write_value(folder / (v1 ? "memory.limit_in_bytes" : "memory.max"),
+                                std::to_string(memory_bytes)));
       // Swap would turn a memory limit into a slow machine; absent where swap accounting is off.
       auto ignored = write_value(folder / (v1 ? "memory.memsw.limit_in_bytes" : "memory.swap.max"),
                                  v1 ? std::to_string(memory_bytes) : "0");
       if (!v1) ignored = write_value(folder / "memory.oom.group", "1");
     }
-    if (site.pids && processes) PTXB_CHECK_OK(write_value(folder / "pids.max", std::to_string(processes)));
-    made.groups_.back().procs.reset(::open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (site.pids && processes)
+      PTXB_CHECK_OK(write_value(folder / "pids.max", std::to_string(processes)));
+    made.groups_.back().procs.reset(
+        ::open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     if (!made.groups_.back().procs) return io_error(folder.string() + ": cannot open cgroup.procs");
   }
   return made;
@@ -196,7 +211,9 @@ Cgroup::~Cgroup() {
   for (Group& group : groups_) {
     group.procs.reset();
     // A member that was just reaped may still be leaving the group.
-    for (int tries = 0; ::rmdir(group.folder.c_str()) != 0 && errno == EBUSY && tries < 200; ++tries) ::usleep(2000);
+    for (int tries = 0; ::rmdir(group.folder.c_str()) != 0 && errno == EBUSY && tries < 200;
+         ++tries)
+      ::usleep(2000);
   }
 }
 
@@ -210,7 +227,8 @@ bool Cgroup::ran_out_of_memory() const {
   for (const Group& group : groups_) {
     if (!group.site.memory) continue;
     bool v1 = group.site.version == CgroupSite::Version::V1;
-    if (read_value(group.folder / (v1 ? "memory.oom_control" : "memory.events"), "oom_kill") > 0) return true;
+    if (read_value(group.folder / (v1 ? "memory.oom_control" : "memory.events"), "oom_kill") > 0)
+      return true;
   }
   return false;
 }

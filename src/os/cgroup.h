@@ -1,6 +1,6 @@
 // Owns short-lived control groups (v1 or v2) that bound a process tree's memory and process count.
-// Never changes limits of a group it did not make, never enables controllers, never moves other processes.
-// SPDX-License-Identifier: Apache-2.0
+// Never changes limits of a group it did not make, never enables controllers, never moves other
+// processes. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CgroupSite {
 };
 
 struct CgroupSearch {
-  std::vector<CgroupSite> sites;  // together they give what there is; empty: nothing
+  std::vector<CgroupSite> sites;             // together they give what there is; empty: nothing
   std::string memory_missing, pids_missing;  // why, in words; empty when found
 };
 // Each site was proven by making and removing a group.
@@ -30,7 +30,8 @@ CgroupSearch find_cgroups();
 class Cgroup {
  public:
   // 0: no limit.
-  static Result<Cgroup> make(const std::vector<CgroupSite>& sites, uint64_t memory_bytes, uint64_t processes);
+  static Result<Cgroup> make(const std::vector<CgroupSite>& sites, uint64_t memory_bytes,
+                             uint64_t processes);
   Cgroup(Cgroup&&) noexcept = default;
   Cgroup& operator=(Cgroup&&) = delete;
   ~Cgroup();

@@ -23,7 +23,8 @@ namespace {
 using Step = KeeperReport::Step;
 
 void send(int fd, const KeeperReport& report) {
-  // Smaller than PIPE_BUF: whole or not at all. A parent that is gone needs no report (SIGPIPE is blocked).
+  // Smaller than PIPE_BUF: whole or not at all. A parent that is gone needs no report (SIGPIPE is
+  // blocked).
   while (::write(fd, &report, sizeof report) < 0 && errno == EINTR) {
   }
 }
@@ -50,7 +51,8 @@ void close_span(int first, int last) {
 int place_descriptors(const KeeperOrders& orders) {
   size_t count = orders.descriptor_count;
   int highest = orders.targets[count - 1];
-  // First all sources out of the way of all targets, then each to its place: no order of dup2 can clobber one.
+  // First all sources out of the way of all targets, then each to its place: no order of dup2 can
+  // clobber one.
   int moved[64];
   if (count > 64) {
     errno = EMFILE;
@@ -121,8 +123,9 @@ int place_descriptors(const KeeperOrders& orders) {
   give_up(report, Step::Exec);
 }
 
-// Signals each direct child. Children of killed children become ours (subreaper), so repeating reaches all.
-// An unreaped child's pid cannot be reused, nor can a group id that equals it belong to strangers.
+// Signals each direct child. Children of killed children become ours (subreaper), so repeating
+// reaches all. An unreaped child's pid cannot be reused, nor can a group id that equals it belong
+// to strangers.
 void kill_children() {
   int fd = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -159,8 +162,8 @@ bool reap(Child& child) {
       return false;  // ECHILD
     }
     if (info.si_pid == 0) return true;
-    // While it is a zombie its group id is still its own: the one safe moment to end the whole group at once,
-    // which no member can fork away from.
+    // While it is a zombie its group id is still its own: the one safe moment to end the whole
+    // group at once, which no member can fork away from.
     if (info.si_pid == child.pid) ::kill(-child.pid, SIGKILL);
     int status = 0;
     if (::waitpid(info.si_pid, &status, 0) == child.pid) {

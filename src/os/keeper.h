@@ -1,6 +1,6 @@
-// Owns the two processes between ours and a program: the keeper, which ends every descendant, and the child before exec.
-// Runs between fork and exec of a threaded program: only system calls, no allocation, no locks, no standard library.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the two processes between ours and a program: the keeper, which ends every descendant, and
+// the child before exec. Runs between fork and exec of a threaded program: only system calls, no
+// allocation, no locks, no standard library. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/resource.h>
@@ -11,7 +11,8 @@
 
 namespace ptxb::os {
 
-// Everything is prepared by the parent before fork. Pointers stay valid because the keeper owns a copy of the memory.
+// Everything is prepared by the parent before fork. Pointers stay valid because the keeper owns a
+// copy of the memory.
 struct KeeperOrders {
   const char* program = nullptr;
   char* const* argv = nullptr;
@@ -19,8 +20,9 @@ struct KeeperOrders {
   const char* folder = nullptr;  // nullptr: stay
   int lifeline = -1;             // read end; its closing means: kill everything
   int report = -1;               // write end, for KeeperReport of the keeper
-  int exec_report = -1;          // write end, closed by a successful exec; a KeeperReport Failed otherwise
-  // sources[i] becomes descriptor targets[i] of the program; targets rise; the first three are 0, 1, 2.
+  int exec_report = -1;  // write end, closed by a successful exec; a KeeperReport Failed otherwise
+  // sources[i] becomes descriptor targets[i] of the program; targets rise; the first three are 0,
+  // 1, 2.
   const int* sources = nullptr;
   const int* targets = nullptr;
   size_t descriptor_count = 0;
@@ -40,7 +42,16 @@ struct KeeperOrders {
 struct KeeperReport {
   enum class Kind : int32_t { Started, Failed, Ended } kind = Kind::Started;
   // Which call failed, in the child or the keeper.
-  enum class Step : int32_t { None, Fork, Folder, Descriptors, Limits, Cgroup, Filter, Exec } step = Step::None;
+  enum class Step : int32_t {
+    None,
+    Fork,
+    Folder,
+    Descriptors,
+    Limits,
+    Cgroup,
+    Filter,
+    Exec
+  } step = Step::None;
   int32_t error = 0;        // errno of Failed
   int32_t pid = 0;          // of the child
   int32_t wait_status = 0;  // of Ended
@@ -48,7 +59,8 @@ struct KeeperReport {
   double cpu_s = 0;         // of Ended: child and all reaped descendants
 };
 
-// The life of the keeper process; called right after fork in the new process, with all signals blocked.
+// The life of the keeper process; called right after fork in the new process, with all signals
+// blocked.
 [[noreturn]] void keep(const KeeperOrders& orders);
 
 }  // namespace ptxb::os

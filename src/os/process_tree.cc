@@ -44,7 +44,8 @@ void append_children(pid_t parent, std::vector<pid_t>& out) {
     if (entry->d_name[0] == '.') continue;
     std::string list = read_proc(tasks + "/" + entry->d_name + "/children");
     for (std::string_view word : split(list, ' ')) {
-      if (auto pid = parse_int(trim(word)); pid && *pid > 0) out.push_back(static_cast<pid_t>(*pid));
+      if (auto pid = parse_int(trim(word)); pid && *pid > 0)
+        out.push_back(static_cast<pid_t>(*pid));
     }
   }
 }
@@ -67,7 +68,8 @@ struct FolderSum {
   uint64_t bytes = 0, entries = 0;
 };
 
-// Through descriptors and without following links: the folder is written by untrusted code while it is read.
+// Through descriptors and without following links: the folder is written by untrusted code while it
+// is read.
 void add_folder(int at, const char* name, int depth, uint64_t enough_bytes, FolderSum& sum) {
   constexpr int kMaxDepth = 32;
   constexpr uint64_t kMaxEntries = 100'000;
@@ -93,7 +95,8 @@ void add_folder(int at, const char* name, int depth, uint64_t enough_bytes, Fold
 std::vector<pid_t> descendants(pid_t root, uint64_t enough) {
   std::vector<pid_t> found;
   append_children(root, found);
-  for (size_t i = 0; i < found.size() && (!enough || found.size() <= enough); ++i) append_children(found[i], found);
+  for (size_t i = 0; i < found.size() && (!enough || found.size() <= enough); ++i)
+    append_children(found[i], found);
   // A process that moves while we look may be met twice.
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -115,7 +118,9 @@ uint64_t user_tasks(uid_t user) {
   while (dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
     auto pid = parse_int(entry->d_name);
     struct stat status {};
-    if (!pid || ::fstatat(::dirfd(folder.get()), entry->d_name, &status, 0) != 0 || status.st_uid != user) continue;
+    if (!pid || ::fstatat(::dirfd(folder.get()), entry->d_name, &status, 0) != 0 ||
+        status.st_uid != user)
+      continue;
     tasks += std::max<uint64_t>(status_number(static_cast<pid_t>(*pid), {"Threads:"}), 1);
   }
   return tasks;

@@ -24,8 +24,9 @@ namespace {
 constexpr const char* kTool = "bwrap";
 constexpr const char* kUser = "65534";  // nobody
 constexpr uid_t kUserId = 65534;
-// RLIMIT_NPROC counts every thread of the user, whoever started it: room for what the others start meanwhile. It stops a
-// fork bomb from outrunning the count from outside where there is no process control group.
+// RLIMIT_NPROC counts every thread of the user, whoever started it: room for what the others start
+// meanwhile. It stops a fork bomb from outrunning the count from outside where there is no process
+// control group.
 constexpr uint64_t kTaskSlack = 1000;
 // From util-linux, an essential package.
 constexpr const char* kDropTool = "/usr/bin/setpriv";
@@ -58,13 +59,15 @@ void add_base_system(std::vector<std::string>& args) {
     }
   }
   add(args, {"--perms", "0755", "--dir", "/etc"});
-  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives"}) add(args, {"--ro-bind-try", name, name});
+  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives"})
+    add(args, {"--ro-bind-try", name, name});
 }
 
 // bubblewrap makes missing parents of a bound file for its own user only.
 void add_parents(std::vector<std::string>& args, const Path& target) {
   std::vector<std::string> parents;
-  for (Path parent = target.parent_path(); parent.has_relative_path(); parent = parent.parent_path()) {
+  for (Path parent = target.parent_path(); parent.has_relative_path();
+       parent = parent.parent_path()) {
     parents.insert(parents.begin(), parent.string());
   }
   if (!parents.empty() && parents[0] == "/usr") return;
@@ -81,8 +84,10 @@ void add_binds(std::vector<std::string>& args, const char* option, const std::ve
 std::vector<std::string> namespace_arguments(const SandboxRoom& room, SandboxIdentity identity) {
   std::vector<std::string> args{kTool, "--die-with-parent", "--new-session", "--cap-drop", "ALL"};
   if (identity == SandboxIdentity::DroppedRoot) {
-    add(args, {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"});
-    for (const char* name : {"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"}) add(args, {"--cap-add", name});
+    add(args, {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+               "--unshare-cgroup-try"});
+    for (const char* name : {"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"})
+      add(args, {"--cap-add", name});
   } else {
     add(args, {"--unshare-all", "--unshare-user", "--uid", kUser, "--gid", kUser});
     if (identity == SandboxIdentity::MappedOnce) args.push_back("--disable-userns");
@@ -90,8 +95,10 @@ std::vector<std::string> namespace_arguments(const SandboxRoom& room, SandboxIde
   add(args, {"--hostname", "sandbox"});
   add_base_system(args);
   add(args, {"--proc", "/proc", "--dev", "/dev"});
-  add(args, {"--perms", "1777", "--size", std::to_string(kSharedMemoryBytes), "--tmpfs", "/dev/shm"});
-  add(args, {"--perms", "1777", "--size", std::to_string(std::max<uint64_t>(room.tmp_bytes, 1)), "--tmpfs", "/tmp"});
+  add(args,
+      {"--perms", "1777", "--size", std::to_string(kSharedMemoryBytes), "--tmpfs", "/dev/shm"});
+  add(args, {"--perms", "1777", "--size", std::to_string(std::max<uint64_t>(room.tmp_bytes, 1)),
+             "--tmpfs", "/tmp"});
   add_binds(args, "--ro-bind", room.read_only);
   add_binds(args, "--bind", room.writable);
   // The new root and /dev are memory of no fixed size: nobody may write there.
@@ -107,7 +114,8 @@ std::vector<std::string> namespace_arguments(const SandboxRoom& room, SandboxIde
   return args;
 }
 
-// Where a path seen inside comes from, for saying "missing" before anything is started. Longest target wins, as mounted.
+// Where a path seen inside comes from, for saying "missing" before anything is started. Longest
+// target wins, as mounted.
 Path outside(const Path& inside, const SandboxRoom& room) {
   Path source = inside;
   size_t best = 0;
@@ -135,7 +143,8 @@ Result<Descriptor> memory_file(const char* name, std::string_view bytes) {
   return file;
 }
 
-// bubblewrap writes one JSON object a line; "exit-code" comes only from a command that was really started.
+// bubblewrap writes one JSON object a line; "exit-code" comes only from a command that was really
+// started.
 std::optional<int64_t> reported_exit(int fd) {
   std::string text(4096, '\0');
   ssize_t got = ::pread(fd, text.data(), text.size(), 0);
@@ -158,8 +167,8 @@ void unfold_signal(Exit& exit) {
 }
 
 void blame_cgroup(const Cgroup& group, Exit& exit) {
-  bool failed = (exit.kind == Exit::Kind::Code && exit.number != 0) || exit.kind == Exit::Kind::Signal ||
-                exit.kind == Exit::Kind::TimedOut;
+  bool failed = (exit.kind == Exit::Kind::Code && exit.number != 0) ||
+                exit.kind == Exit::Kind::Signal || exit.kind == Exit::Kind::TimedOut;
   if (!failed) return;
   if (group.ran_out_of_memory()) {
     exit = {Exit::Kind::MemoryLimit, 0};
@@ -201,7 +210,8 @@ Result<Command> Sandbox::confine(const Command& command, const SandboxRoom& room
     inner.watched_folders.push_back(bind.source);
     if (identity_ != SandboxIdentity::DroppedRoot || !bubblewrap_) continue;
     if (::chown(bind.source.c_str(), kUserId, kUserId) != 0) {
-      return io_error(bind.source.string() + ": cannot be handed to the sandbox's user: " + std::strerror(errno));
+      return io_error(bind.source.string() +
+                      ": cannot be handed to the sandbox's user: " + std::strerror(errno));
     }
   }
   if (command.limits.processes) {
@@ -227,12 +237,15 @@ Result<Command> Sandbox::confine(const Command& command, const SandboxRoom& room
 }
 
 Result<Subprocess> Sandbox::start(const Command& command, const SandboxRoom& room) const {
-  if (command.environment) return bad_input("a sandboxed command's environment belongs to its room");
+  if (command.environment)
+    return bad_input("a sandboxed command's environment belongs to its room");
   PTXB_TRY(Command inner, confine(command, room));
-  if (!is_there(outside(command.argv[0], room))) return not_found("no such program: " + command.argv[0]);
+  if (!is_there(outside(command.argv[0], room)))
+    return not_found("no such program: " + command.argv[0]);
   if (!bubblewrap_) {
     inner.environment = fixed_environment();
-    inner.environment->insert(inner.environment->end(), room.environment.begin(), room.environment.end());
+    inner.environment->insert(inner.environment->end(), room.environment.begin(),
+                              room.environment.end());
     inner.confinement.seccomp_filter = filter_;
     if (inner.folder.empty()) inner.folder = "/tmp";
     return Subprocess::start(inner);
@@ -256,7 +269,8 @@ Result<Subprocess> Sandbox::start_in_namespaces(Command inner, const SandboxRoom
   }
   add(args, {"--chdir", inner.folder.empty() ? "/tmp" : inner.folder.string(), "--"});
   if (identity_ == SandboxIdentity::DroppedRoot) {
-    add(args, {kDropTool, "--reuid", kUser, "--regid", kUser, "--clear-groups", "--inh-caps", "-all"});
+    add(args,
+        {kDropTool, "--reuid", kUser, "--regid", kUser, "--clear-groups", "--inh-caps", "-all"});
     add(args, {"--bounding-set", "-all", "--no-new-privs", "--"});
   }
   args.insert(args.end(), inner.argv.begin(), inner.argv.end());
@@ -266,7 +280,10 @@ Result<Subprocess> Sandbox::start_in_namespaces(Command inner, const SandboxRoom
   inner.folder = "/";
   auto blame = std::move(inner.confinement.conclude);
   inner.confinement.conclude = [status, blame](Finished& finished) -> Result<void> {
-    bool by_itself = finished.exit.kind == Exit::Kind::Code || finished.exit.kind == Exit::Kind::Signal;
+    // Signal 0 is Subprocess::kill, by us; another signal hit bubblewrap itself, from outside.
+    bool killed = finished.exit.kind == Exit::Kind::Signal && finished.exit.number == 0;
+    bool by_itself = finished.exit.kind == Exit::Kind::Code ||
+                     (finished.exit.kind == Exit::Kind::Signal && !killed);
     if (by_itself) {
       auto code = reported_exit(status->get());
       if (code) {
@@ -274,8 +291,10 @@ Result<Subprocess> Sandbox::start_in_namespaces(Command inner, const SandboxRoom
         unfold_signal(finished.exit);
       }
       if (blame) PTXB_CHECK_OK(blame(finished));
-      if (!code && finished.exit.kind != Exit::Kind::MemoryLimit && finished.exit.kind != Exit::Kind::ProcessLimit) {
-        return harness_error("the sandbox could not start its command: " + printable(trim(finished.err.text()), 500));
+      if (!code && finished.exit.kind != Exit::Kind::MemoryLimit &&
+          finished.exit.kind != Exit::Kind::ProcessLimit) {
+        return harness_error("the sandbox did not run its command (" + summary(finished.exit) +
+                             "): " + printable(trim(finished.err.text()), 500));
       }
       return {};
     }

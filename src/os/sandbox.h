@@ -1,6 +1,6 @@
-// Owns running an untrusted command with as little as it needs: bubblewrap namespaces, seccomp, rlimits, cgroup limits.
-// Never weakens itself silently: what is in force and what is missing is data, and missing layers must be allowed first.
-// SPDX-License-Identifier: Apache-2.0
+// Owns running an untrusted command with as little as it needs: bubblewrap namespaces, seccomp,
+// rlimits, cgroup limits. Never weakens itself silently: what is in force and what is missing is
+// data, and missing layers must be allowed first. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,16 @@ struct Bind {
   Bind(Path from, Path to) : source(std::move(from)), target(std::move(to)) {}
 };
 
-// What one command may touch beyond the base system (/usr, /bin, /lib*, loader cache, minimal /dev and /proc, private /tmp).
-// ProcessLimits of the Command apply as well: memory_bytes and processes also go to the cgroup where there is one.
+// What one command may touch beyond the base system (/usr, /bin, /lib*, loader cache, minimal /dev
+// and /proc, private /tmp). ProcessLimits of the Command apply as well: memory_bytes and processes
+// also go to the cgroup where there is one.
 struct SandboxRoom {
   std::vector<Bind> read_only;  // files or folders
-  std::vector<Bind> writable;   // folders, given to uid 65534 when we are root; the command cannot make a file larger than limits.file_size_bytes
-  std::vector<std::string> environment;  // added to the fixed PATH, HOME=/tmp, TMPDIR=/tmp, LANG, LC_ALL
-  uint64_t tmp_bytes = 256u << 20;       // size of the private /tmp
+  std::vector<Bind> writable;   // folders, given to uid 65534 when we are root; the command cannot
+                                // make a file larger than limits.file_size_bytes
+  std::vector<std::string>
+      environment;                  // added to the fixed PATH, HOME=/tmp, TMPDIR=/tmp, LANG, LC_ALL
+  uint64_t tmp_bytes = 256u << 20;  // size of the private /tmp
 };
 
 struct Layer {
@@ -41,18 +44,20 @@ struct Layer {
   std::string detail;      // how it is enforced, or why it is missing and what would bring it
 };
 
-// Who the command is for the kernel. In a user namespace made by root, "65534" would still be the kernel's uid 0, which
-// owns /proc/sys whatever the capabilities: so root changes its user for real and needs no user namespace.
+// Who the command is for the kernel. In a user namespace made by root, "65534" would still be the
+// kernel's uid 0, which owns /proc/sys whatever the capabilities: so root changes its user for real
+// and needs no user namespace.
 enum class SandboxIdentity {
-  DroppedRoot,  // we are root: uid 65534, bounding set empty. Read-only binds must be readable for everyone
-  MappedOnce,   // we are not: our uid, shown as 65534 in a user namespace that allows no further one
-  Mapped,       // the same without that (bubblewrap before 0.8)
+  DroppedRoot,  // we are root: uid 65534, bounding set empty. Read-only binds must be readable for
+                // everyone
+  MappedOnce,  // we are not: our uid, shown as 65534 in a user namespace that allows no further one
+  Mapped,      // the same without that (bubblewrap before 0.8)
 };
 
 class Sandbox {
  public:
-  // Looks at the machine (starts bubblewrap once or twice, about 20 ms). Error Harness: an essential layer is missing and
-  // `policy` is RequireAll; the message names each with its remedy.
+  // Looks at the machine (starts bubblewrap once or twice, about 20 ms). Error Harness: an
+  // essential layer is missing and `policy` is RequireAll; the message names each with its remedy.
   static Result<Sandbox> probe(SandboxPolicy policy);
 
   // The layers in force for every command that this sandbox runs, and the missing ones.
@@ -63,8 +68,9 @@ class Sandbox {
   bool remaps_paths() const { return bubblewrap_.has_value(); }
   Path inside(const Bind& bind) const { return remaps_paths() ? bind.target : bind.source; }
 
-  // command.environment must be nullopt (the room's is used); command.folder is a path inside (empty: /tmp);
-  // argv[0] must be an absolute path inside. Errors as Subprocess::start; a program missing inside is NotFound.
+  // command.environment must be nullopt (the room's is used); command.folder is a path inside
+  // (empty: /tmp); argv[0] must be an absolute path inside. Errors as Subprocess::start; a program
+  // missing inside is NotFound.
   Result<Subprocess> start(const Command& command, const SandboxRoom& room) const;
   Result<Finished> run(const Command& command, const SandboxRoom& room) const;
 

@@ -28,7 +28,8 @@ std::optional<std::string> Sandbox::trial() const {
   command.limits.wall_s = 20;
   auto finished = run(command, {});
   if (!finished) return finished.error().message;
-  if (!finished->exit.ok()) return summary(finished->exit) + ": " + printable(trim(finished->err.text()), 300);
+  if (!finished->exit.ok())
+    return summary(finished->exit) + ": " + printable(trim(finished->err.text()), 300);
   return std::nullopt;
 }
 
@@ -40,13 +41,15 @@ std::string Sandbox::try_namespaces() {
   auto fault = trial();
   if (!fault) return "";
   if (identity_ == SandboxIdentity::MappedOnce) {
-    identity_ = SandboxIdentity::Mapped;  // bubblewrap before 0.8, or a kernel without the per-namespace limit
+    identity_ = SandboxIdentity::Mapped;  // bubblewrap before 0.8, or a kernel without the
+                                          // per-namespace limit
     fault = trial();
     if (!fault) return "";
   }
   bubblewrap_.reset();
   return "bubblewrap does not work here (" + *fault +
-         "); it needs root or unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)";
+         "); it needs root or unprivileged user namespaces (sysctl user.max_user_namespaces, "
+         "kernel.unprivileged_userns_clone)";
 }
 
 std::string Sandbox::try_filter() {
@@ -76,30 +79,37 @@ Result<Sandbox> Sandbox::probe(SandboxPolicy policy) {
   };
   std::vector<Layer>& layers = sandbox.layers_;
   bool dropped = sandbox.identity_ == SandboxIdentity::DroppedRoot;
-  layers.push_back(by_namespaces("unprivileged user", dropped ? "uid and gid 65534, no capabilities, no new privileges"
-                                                              : "65534 in an own user namespace, no capabilities"));
-  layers.push_back(by_namespaces("read-only files", "only /usr, the loader cache and the named paths are there"));
+  layers.push_back(by_namespaces("unprivileged user",
+                                 dropped ? "uid and gid 65534, no capabilities, no new privileges"
+                                         : "65534 in an own user namespace, no capabilities"));
+  layers.push_back(by_namespaces("read-only files",
+                                 "only /usr, the loader cache and the named paths are there"));
   layers.push_back(by_namespaces("private /tmp", "tmpfs of fixed size"));
   layers.push_back(by_namespaces("no network", "own network namespace without interfaces"));
   layers.push_back(by_namespaces("private processes", "own pid and ipc namespaces, ended as one"));
   layers.push_back(by_namespaces("no device nodes", "null, zero, full, random, tty only: no GPU"));
-  layers.push_back(essential("system call filter", no_filter.empty(),
-                             no_filter.empty() ? "seccomp allow-list, EPERM for the rest" : no_filter));
+  layers.push_back(
+      essential("system call filter", no_filter.empty(),
+                no_filter.empty() ? "seccomp allow-list, EPERM for the rest" : no_filter));
   layers.push_back(essential("cleared environment", true, "five fixed variables and the room's"));
-  layers.push_back(essential("resource limits", true, "rlimits for CPU, memory, file size, open files, core; wall clock"));
+  layers.push_back(essential("resource limits", true,
+                             "rlimits for CPU, memory, file size, open files, core; wall clock"));
   bool nesting_off = sandbox.identity_ == SandboxIdentity::MappedOnce;
   if (spaces && !dropped) {
-    layers.push_back(extra("nested namespaces off", nesting_off,
-                           nesting_off ? "user.max_user_namespaces is 0 inside"
-                                       : "needs bubblewrap 0.8; the system call filter refuses them as well"));
+    layers.push_back(
+        extra("nested namespaces off", nesting_off,
+              nesting_off ? "user.max_user_namespaces is 0 inside"
+                          : "needs bubblewrap 0.8; the system call filter refuses them as well"));
   }
   bool memory = search.memory_missing.empty(), pids = search.pids_missing.empty();
   layers.push_back(extra("memory control group", memory,
-                         memory ? "the kernel's limit for the whole tree"
-                                : search.memory_missing + "; memory is watched every 50 ms instead"));
-  layers.push_back(extra("process control group", pids,
-                         pids ? "the kernel's limit for the whole tree"
-                              : search.pids_missing + "; processes are counted every 50 ms instead"));
+                         memory
+                             ? "the kernel's limit for the whole tree"
+                             : search.memory_missing + "; memory is watched every 50 ms instead"));
+  layers.push_back(
+      extra("process control group", pids,
+            pids ? "the kernel's limit for the whole tree"
+                 : search.pids_missing + "; processes are counted every 50 ms instead"));
   if (policy == SandboxPolicy::RequireAll) {
     std::string missing;
     for (const Layer& layer : layers) {

@@ -44,7 +44,9 @@ class SandboxTest : public ::testing::Test {
     EXPECT_TRUE(finished) << finished.error().message;
     return finished ? *finished : Finished();
   }
-  std::string output(std::vector<std::string> arguments) { return finish(std::move(arguments)).out.text(); }
+  std::string output(std::vector<std::string> arguments) {
+    return finish(std::move(arguments)).out.text();
+  }
 
   Command command_;
   SandboxRoom room_;
@@ -78,17 +80,18 @@ TEST_F(SandboxTest, EnvironmentIsClearedAndUserIsNobody) {
   std::string text = output({"environment"});
   ::unsetenv("PTXB_SECRET");
   EXPECT_EQ(text.find("PTXB_SECRET"), std::string::npos);
-  for (const char* line : {"HOME=/tmp\n", "TMPDIR=/tmp\n", "PATH=/usr/bin:/bin\n", "EXTRA=a=b\n", "uid 65534 gid 65534\n",
-                           "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n",
-                           "Seccomp:\t2\n"}) {
+  for (const char* line : {"HOME=/tmp\n", "TMPDIR=/tmp\n", "PATH=/usr/bin:/bin\n", "EXTRA=a=b\n",
+                           "uid 65534 gid 65534\n", "CapEff:\t0000000000000000\n",
+                           "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << text;
   }
 }
 
 TEST_F(SandboxTest, HostFilesAreNotThere) {
-  for (const char* path : {"/etc/passwd", "/etc/shadow", "/root", "/home", "/var", "/run", "/sys", PTXB_SOURCE_DIR,
-                           PTXB_BINARY_DIR "/bin", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kvm",
-                           "/dev/vda", "/dev/mem", "/proc/1/root/etc/passwd"}) {
+  for (const char* path :
+       {"/etc/passwd", "/etc/shadow", "/root", "/home", "/var", "/run", "/sys", PTXB_SOURCE_DIR,
+        PTXB_BINARY_DIR "/bin", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/kvm",
+        "/dev/vda", "/dev/mem", "/proc/1/root/etc/passwd"}) {
     EXPECT_NE(output({"read", path}), "opened\n") << path;
   }
   EXPECT_EQ(output({"read", "/etc/passwd"}), "No such file or directory\n");
@@ -100,12 +103,14 @@ TEST_F(SandboxTest, OnlyWritableFoldersAndTmpCanBeWritten) {
   auto folder = TempFolder::make("ptxb-os-");
   ASSERT_TRUE(folder);
   room_.writable.push_back({folder->path(), "/out"});
-  for (const char* path : {"/x", "/usr/x", "/opt/x", "/opt/child", "/dev/x", "/proc/x", "/etc/x", "/usr/bin/env"}) {
+  for (const char* path :
+       {"/x", "/usr/x", "/opt/x", "/opt/child", "/dev/x", "/proc/x", "/etc/x", "/usr/bin/env"}) {
     EXPECT_NE(output({"write", path}), "written\n") << path;
   }
   // Only opened: a hole must not change the machine that runs the test.
-  for (const char* path : {"/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
-                           "/proc/sys/user/max_user_namespaces", "/proc/irq/default_smp_affinity"}) {
+  for (const char* path :
+       {"/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
+        "/proc/sys/user/max_user_namespaces", "/proc/irq/default_smp_affinity"}) {
     EXPECT_NE(output({"open-write", path}), "opened\n") << path;
   }
   EXPECT_EQ(output({"write", "/tmp/x"}), "written\n");
@@ -149,6 +154,16 @@ TEST_F(SandboxTest, DaemonsEndWithTheCommand) {
   EXPECT_EQ(finish({"daemonise", "stays"}).exit.kind, Exit::Kind::TimedOut);
 }
 
+TEST_F(SandboxTest, KilledCommandReportsIt) {
+  command_.argv = {"/opt/child", "spin"};
+  auto running = sandbox()->start(command_, room_);
+  ASSERT_TRUE(running) << running.error().message;
+  running->kill();
+  auto finished = running->wait();
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_EQ(summary(finished->exit), "signal 9 (SIGKILL)");
+}
+
 TEST_F(SandboxTest, ForkBombIsContained) {
   command_.limits.processes = 100;
   command_.limits.wall_s = 1;
@@ -189,8 +204,10 @@ TEST_F(SandboxTest, NoControlGroupIsLeftBehind) {
   EXPECT_TRUE(finish({"thread"}).exit.ok());
   for (const CgroupSite& site : find_cgroups().sites) {
     std::error_code fault;
-    for (std::filesystem::directory_iterator it(site.folder, fault), end; !fault && it != end; it.increment(fault)) {
-      EXPECT_FALSE(it->path().filename().string().starts_with("ptxbench." + std::to_string(::getpid()) + "."))
+    for (std::filesystem::directory_iterator it(site.folder, fault), end; !fault && it != end;
+         it.increment(fault)) {
+      EXPECT_FALSE(it->path().filename().string().starts_with("ptxbench." +
+                                                              std::to_string(::getpid()) + "."))
           << it->path();
     }
   }
@@ -212,7 +229,8 @@ TEST(Sandbox, WithoutBubblewrapOnlyAllowMissingGoesOn) {
   ::setenv("PATH", path.c_str(), 1);
   ASSERT_FALSE(strict);
   EXPECT_EQ(strict.error().code, ErrorCode::Harness);
-  EXPECT_NE(strict.error().message.find("no network: bubblewrap is not installed"), std::string::npos)
+  EXPECT_NE(strict.error().message.find("no network: bubblewrap is not installed"),
+            std::string::npos)
       << strict.error().message;
   ASSERT_TRUE(lenient);
   EXPECT_FALSE(lenient->remaps_paths());

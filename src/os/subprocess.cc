@@ -25,10 +25,12 @@ namespace ptxb::os {
 
 namespace {
 
-// How often the tree's memory and process count are looked at. A process touching memory at 5 GB/s overshoots by 250 MB.
+// How often the tree's memory and process count are looked at. A process touching memory at 5 GB/s
+// overshoots by 250 MB.
 constexpr double kWatchEvery_s = 0.05;
 constexpr double kFolderEvery_s = 0.25;
-// SIGKILL takes effect at once unless the kernel itself hangs (dead network disk): then we say so instead of waiting.
+// SIGKILL takes effect at once unless the kernel itself hangs (dead network disk): then we say so
+// instead of waiting.
 constexpr double kKillPatience_s = 30;
 
 Error posix_error(const std::string& what) { return io_error(what + ": " + std::strerror(errno)); }
@@ -93,20 +95,29 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 bool is_executable_file(const Path& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
 }
 
 const char* step_name(KeeperReport::Step step) {
   using Step = KeeperReport::Step;
   switch (step) {
-    case Step::None: break;
-    case Step::Fork: return "fork";
-    case Step::Folder: return "entering its folder";
-    case Step::Descriptors: return "passing descriptors";
-    case Step::Limits: return "setting limits";
-    case Step::Cgroup: return "joining its cgroup";
-    case Step::Filter: return "installing the system call filter";
-    case Step::Exec: return "exec";
+    case Step::None:
+      break;
+    case Step::Fork:
+      return "fork";
+    case Step::Folder:
+      return "entering its folder";
+    case Step::Descriptors:
+      return "passing descriptors";
+    case Step::Limits:
+      return "setting limits";
+    case Step::Cgroup:
+      return "joining its cgroup";
+    case Step::Filter:
+      return "installing the system call filter";
+    case Step::Exec:
+      return "exec";
   }
   return "start";
 }
@@ -150,16 +161,23 @@ std::string Captured::text() const {
 
 std::string summary(const Exit& exit) {
   switch (exit.kind) {
-    case Exit::Kind::Code: return "exit code " + std::to_string(exit.number);
+    case Exit::Kind::Code:
+      return "exit code " + std::to_string(exit.number);
     case Exit::Kind::Signal: {
       const char* name = ::sigabbrev_np(exit.number);
-      return "signal " + std::to_string(exit.number) + (name ? " (SIG" + std::string(name) + ")" : "");
+      return "signal " + std::to_string(exit.number) +
+             (name ? " (SIG" + std::string(name) + ")" : "");
     }
-    case Exit::Kind::TimedOut: return "timed out";
-    case Exit::Kind::OutputLimit: return "wrote too much output";
-    case Exit::Kind::MemoryLimit: return "used too much memory";
-    case Exit::Kind::ProcessLimit: return "started too many processes";
-    case Exit::Kind::FolderLimit: return "wrote too much into its folders";
+    case Exit::Kind::TimedOut:
+      return "timed out";
+    case Exit::Kind::OutputLimit:
+      return "wrote too much output";
+    case Exit::Kind::MemoryLimit:
+      return "used too much memory";
+    case Exit::Kind::ProcessLimit:
+      return "started too many processes";
+    case Exit::Kind::FolderLimit:
+      return "wrote too much into its folders";
   }
   return "unknown";
 }
@@ -211,13 +229,15 @@ void Subprocess::State::end(Exit::Kind why) {
 
 void Subprocess::State::check_limits(double now) {
   if (ended_by) return;
-  if (finished.out.total_bytes + finished.err.total_bytes > limits.output_bytes && limits.output_bytes) {
+  if (finished.out.total_bytes + finished.err.total_bytes > limits.output_bytes &&
+      limits.output_bytes) {
     return end(Exit::Kind::OutputLimit);
   }
   if (now - started_s >= limits.wall_s) return end(Exit::Kind::TimedOut);
   if ((limits.memory_bytes || limits.processes) && now >= next_watch_s) {
     TreeUse use = tree_use(keeper, limits.processes);
-    if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes) return end(Exit::Kind::MemoryLimit);
+    if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes)
+      return end(Exit::Kind::MemoryLimit);
     if (limits.processes && use.processes > limits.processes) return end(Exit::Kind::ProcessLimit);
     next_watch_s = now_s() + kWatchEvery_s;
   }
@@ -262,14 +282,16 @@ void Subprocess::State::settle(const KeeperReport& last) {
     finished.exit = {Exit::Kind::Code, WEXITSTATUS(last.wait_status)};
   }
   if (!conclude) return;
-  if (auto concluded = std::exchange(conclude, nullptr)(finished); !concluded) broken = concluded.error();
+  if (auto concluded = std::exchange(conclude, nullptr)(finished); !concluded)
+    broken = concluded.error();
 }
 
 void Subprocess::State::step(double wait_s) {
   double now = now_s();
   double until_s = wait_s;
   if (!ended_by) until_s = std::min(until_s, started_s + limits.wall_s - now);
-  if (!ended_by && (limits.memory_bytes || limits.processes)) until_s = std::min(until_s, next_watch_s - now);
+  if (!ended_by && (limits.memory_bytes || limits.processes))
+    until_s = std::min(until_s, next_watch_s - now);
   if (!ended_by && limits.folder_bytes) until_s = std::min(until_s, next_folder_s - now);
   pollfd events[3] = {{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}, {report.get(), POLLIN, 0}};
   int timeout_ms = static_cast<int>(std::ceil(std::clamp(until_s, 0.0, 60.0) * 1000));
@@ -326,14 +348,17 @@ Result<Subprocess> Subprocess::start(const Command& command) {
   std::sort(passed.begin(), passed.end(), [](auto a, auto b) { return a.there < b.there; });
   std::vector<int> sources{input.get(), out.write.get(), err.write.get()}, targets{0, 1, 2};
   for (const PassedDescriptor& one : passed) {
-    if (one.there <= targets.back() || one.here < 0) return bad_input("descriptors passed to a child must differ");
+    if (one.there <= targets.back() || one.here < 0)
+      return bad_input("descriptors passed to a child must differ");
     sources.push_back(one.here);
     targets.push_back(one.there);
   }
 
   std::vector<char*> argv = pointers(command.argv);
-  std::vector<char*> envp = command.environment ? pointers(*command.environment) : std::vector<char*>();
-  std::vector<KeeperOrders::Limit> limits = resource_limits(command.limits, command.confinement.user_tasks);
+  std::vector<char*> envp =
+      command.environment ? pointers(*command.environment) : std::vector<char*>();
+  std::vector<KeeperOrders::Limit> limits =
+      resource_limits(command.limits, command.confinement.user_tasks);
   KeeperOrders orders;
   orders.program = program_text.c_str();
   orders.argv = argv.data();
@@ -349,7 +374,9 @@ Result<Subprocess> Subprocess::start(const Command& command) {
   orders.limit_count = limits.size();
   orders.cgroup_procs = command.confinement.cgroup_procs.data();
   orders.cgroup_count = command.confinement.cgroup_procs.size();
-  orders.filter = command.confinement.seccomp_filter.empty() ? nullptr : command.confinement.seccomp_filter.data();
+  orders.filter = command.confinement.seccomp_filter.empty()
+                      ? nullptr
+                      : command.confinement.seccomp_filter.data();
   orders.filter_bytes = command.confinement.seccomp_filter.size();
 
   auto state = std::make_unique<State>();
@@ -378,8 +405,10 @@ Result<Subprocess> Subprocess::start(const Command& command) {
     lifeline.write.reset();
     while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
     }
-    std::string what = command.argv[0] + ": cannot start (" + step_name(first.step) + "): " + std::strerror(first.error);
-    bool absent = first.step == KeeperReport::Step::Exec && (first.error == ENOENT || first.error == ENOTDIR);
+    std::string what = command.argv[0] + ": cannot start (" + step_name(first.step) +
+                       "): " + std::strerror(first.error);
+    bool absent =
+        first.step == KeeperReport::Step::Exec && (first.error == ENOENT || first.error == ENOTDIR);
     return Error{absent ? ErrorCode::NotFound : ErrorCode::Io, what};
   }
   if (read_report(report.read.get(), first)) state->child = first.pid;

@@ -1,6 +1,6 @@
 // Owns starting, limiting, listening to and ending one child process with everything it starts.
-// Never uses a shell, never leaves a process, zombie or descriptor behind, knows nothing of what it runs.
-// SPDX-License-Identifier: Apache-2.0
+// Never uses a shell, never leaves a process, zombie or descriptor behind, knows nothing of what it
+// runs. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>
@@ -28,17 +28,17 @@ using Descriptor = Handle<DescriptorTraits>;
 
 // 0 means "not limited" for every field but wall_s. Core files are always off.
 struct ProcessLimits {
-  double wall_s = 60;                // then the child and all its descendants are killed
-  uint64_t cpu_s = 0;                // RLIMIT_CPU, each process
-  uint64_t address_space_bytes = 0;  // RLIMIT_AS, each process; counts PROT_NONE reservations too
-  uint64_t data_bytes = 0;           // RLIMIT_DATA, each process: private writable memory only
-  uint64_t file_size_bytes = 0;      // RLIMIT_FSIZE, each file
-  uint64_t open_files = 256;         // RLIMIT_NOFILE, each process
-  uint64_t processes = 0;            // of the whole tree: watched from outside
-  uint64_t memory_bytes = 0;         // resident, of the whole tree: watched from outside
-  uint64_t output_bytes = 64u << 20; // stdout + stderr; more ends the child with Kind::OutputLimit
+  double wall_s = 60;                 // then the child and all its descendants are killed
+  uint64_t cpu_s = 0;                 // RLIMIT_CPU, each process
+  uint64_t address_space_bytes = 0;   // RLIMIT_AS, each process; counts PROT_NONE reservations too
+  uint64_t data_bytes = 0;            // RLIMIT_DATA, each process: private writable memory only
+  uint64_t file_size_bytes = 0;       // RLIMIT_FSIZE, each file
+  uint64_t open_files = 256;          // RLIMIT_NOFILE, each process
+  uint64_t processes = 0;             // of the whole tree: watched from outside
+  uint64_t memory_bytes = 0;          // resident, of the whole tree: watched from outside
+  uint64_t output_bytes = 64u << 20;  // stdout + stderr; more ends the child with Kind::OutputLimit
   uint64_t output_head_bytes = 256u << 10, output_tail_bytes = 64u << 10;  // kept of each stream
-  uint64_t folder_bytes = 0;         // sum of the files in Command::watched_folders
+  uint64_t folder_bytes = 0;  // sum of the files in Command::watched_folders
 };
 
 struct PassedDescriptor {
@@ -70,10 +70,12 @@ struct Finished {
 
 // What makes a command a sandboxed one. Filled by sandbox.cc only.
 struct Confinement {
-  std::string seccomp_filter;     // compiled BPF program, set just before exec with no_new_privs; empty: none
+  std::string
+      seccomp_filter;  // compiled BPF program, set just before exec with no_new_privs; empty: none
   std::vector<int> cgroup_procs;  // open cgroup.procs files to join
   uint64_t user_tasks = 0;        // RLIMIT_NPROC: counts every thread of the user; 0: not set
-  std::function<Result<void>(Finished&)> conclude;  // called once when all processes are gone; may amend the answer
+  std::function<Result<void>(Finished&)>
+      conclude;  // called once when all processes are gone; may amend the answer
 };
 
 struct Command {
@@ -87,17 +89,20 @@ struct Command {
   ProcessLimits limits;
 };
 
-// Each child runs below a small keeper process of its own (a child subreaper), which ends every descendant, daemonised
-// ones too, when the child ends, when it is killed, and when this process dies. Threads may run children at once.
+// Each child runs below a small keeper process of its own (a child subreaper), which ends every
+// descendant, daemonised ones too, when the child ends, when it is killed, and when this process
+// dies. Threads may run children at once.
 class Subprocess {
  public:
-  // Error NotFound: no such program or working folder. Io: the system refused (which call, why). Nothing is left running.
+  // Error NotFound: no such program or working folder. Io: the system refused (which call, why).
+  // Nothing is left running.
   static Result<Subprocess> start(const Command& command);
   Subprocess(Subprocess&&) noexcept;
   Subprocess& operator=(Subprocess&&) noexcept;
   ~Subprocess();  // kills and reaps
 
-  // Reads output for at most wait_s; nullopt: still running. After an answer every later call gives the same.
+  // Reads output for at most wait_s; nullopt: still running. After an answer every later call gives
+  // the same.
   Result<std::optional<Finished>> poll(double wait_s);
   // Until it ends by itself or by a limit.
   Result<Finished> wait();
@@ -114,7 +119,8 @@ class Subprocess {
 // start + wait.
 Result<Finished> run(const Command& command);
 
-// Absolute path of a program: `name` itself when it has a '/', else the first executable on `path` ("a:b:c").
+// Absolute path of a program: `name` itself when it has a '/', else the first executable on `path`
+// ("a:b:c").
 std::optional<Path> find_program(std::string_view name, std::string_view path);
 
 }  // namespace ptxb::os

@@ -110,7 +110,8 @@ TEST_F(SubprocessTest, ProgramThatCannotRunIsAnError) {
   command.argv = {script.string()};
   auto failed = run(command);
   ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message.find("cannot start (exec)"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("cannot start (exec)"), std::string::npos)
+      << failed.error().message;
 }
 
 TEST_F(SubprocessTest, ArgumentsAreNotReadByAShell) {
@@ -157,7 +158,8 @@ TEST_F(SubprocessTest, LimitsReachTheChild) {
   command.limits.data_bytes = 1 << 29;
   command.limits.file_size_bytes = 1 << 20;
   command.limits.open_files = 32;
-  EXPECT_EQ(finish(command).out.text(), "as=1073741824\ncore=0\ncpu=7\ndata=536870912\nfsize=1048576\nnofile=32\n");
+  EXPECT_EQ(finish(command).out.text(),
+            "as=1073741824\ncore=0\ncpu=7\ndata=536870912\nfsize=1048576\nnofile=32\n");
 }
 
 TEST_F(SubprocessTest, CpuLimitEndsASpinningChild) {
@@ -260,7 +262,8 @@ TEST_F(SubprocessTest, LongOutputWithinItsBudgetKeepsHeadAndTail) {
   command.limits.output_tail_bytes = 10;
   Finished finished = finish(command);
   EXPECT_TRUE(finished.exit.ok());
-  EXPECT_EQ(finished.out.text(), "line 0\nline 1\n\n[... " + std::to_string(finished.out.dropped_bytes()) +
+  EXPECT_EQ(finished.out.text(), "line 0\nline 1\n\n[... " +
+                                     std::to_string(finished.out.dropped_bytes()) +
                                      " bytes left out ...]\nline 1999\n");
 }
 

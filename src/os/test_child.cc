@@ -1,5 +1,5 @@
-// Owns the misbehaving programs of this room's tests: os_test_child MODE [ARGUMENT]. Not part of the product.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the misbehaving programs of this room's tests: os_test_child MODE [ARGUMENT]. Not part of
+// the product. SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -18,8 +18,6 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <atomic>
-#include <new>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,12 +52,14 @@ int daemonise(const std::string& parent) {
   return 0;
 }
 
-// Every mode that grows has a cap of its own: when what is tested fails, the machine must survive the test.
+// Every mode that grows has a cap of its own: when what is tested fails, the machine must survive
+// the test.
 constexpr int kMostForks = 1500;
 constexpr long kMostHog_mib = 4096;
 
 int bomb(const std::string& sessions) {
-  void* page = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return 1;
   auto* forks = new (page) std::atomic<int>(0);
   for (int idle = 0; idle < 20000; ++idle) {
@@ -128,7 +128,10 @@ int connect_out(const std::string&) {
 }
 
 void tell(const char* name, long result) {
-  std::printf("%s %s\n", name, result >= 0 ? "worked" : errno == EPERM ? "EPERM" : std::strerror(errno));
+  std::printf("%s %s\n", name,
+              result >= 0      ? "worked"
+              : errno == EPERM ? "EPERM"
+                               : std::strerror(errno));
 }
 
 int forbidden_calls(const std::string&) {
@@ -189,11 +192,16 @@ int list_descriptors(const std::string&) {
 }
 
 int show_limits(const std::string&) {
-  for (auto [name, resource] : std::map<std::string, int>{{"cpu", RLIMIT_CPU}, {"as", RLIMIT_AS}, {"data", RLIMIT_DATA},
-                                                          {"fsize", RLIMIT_FSIZE}, {"nofile", RLIMIT_NOFILE}, {"core", RLIMIT_CORE}}) {
+  for (auto [name, resource] : std::map<std::string, int>{{"cpu", RLIMIT_CPU},
+                                                          {"as", RLIMIT_AS},
+                                                          {"data", RLIMIT_DATA},
+                                                          {"fsize", RLIMIT_FSIZE},
+                                                          {"nofile", RLIMIT_NOFILE},
+                                                          {"core", RLIMIT_CORE}}) {
     rlimit value{};
     ::getrlimit(static_cast<__rlimit_resource_t>(resource), &value);
-    std::printf("%s=%lld\n", name.c_str(), value.rlim_cur == RLIM_INFINITY ? -1 : static_cast<long long>(value.rlim_cur));
+    std::printf("%s=%lld\n", name.c_str(),
+                value.rlim_cur == RLIM_INFINITY ? -1 : static_cast<long long>(value.rlim_cur));
   }
   return 0;
 }
@@ -224,11 +232,24 @@ int spin(const std::string&) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, int (*)(const std::string&)> modes{
-      {"daemonise", daemonise}, {"bomb", bomb}, {"many", spawn_many}, {"hog", hog}, {"flood", flood}, {"fill", fill},
-      {"connect", connect_out}, {"calls", forbidden_calls}, {"read", read_file}, {"write", write_file}, {"open-write", open_for_writing},
-      {"environment", show_environment}, {"descriptors", list_descriptors}, {"limits", show_limits},
-      {"input", copy_input}, {"thread", start_thread}, {"signal", end_by_signal}, {"spin", spin}};
+  const std::map<std::string, int (*)(const std::string&)> modes{{"daemonise", daemonise},
+                                                                 {"bomb", bomb},
+                                                                 {"many", spawn_many},
+                                                                 {"hog", hog},
+                                                                 {"flood", flood},
+                                                                 {"fill", fill},
+                                                                 {"connect", connect_out},
+                                                                 {"calls", forbidden_calls},
+                                                                 {"read", read_file},
+                                                                 {"write", write_file},
+                                                                 {"open-write", open_for_writing},
+                                                                 {"environment", show_environment},
+                                                                 {"descriptors", list_descriptors},
+                                                                 {"limits", show_limits},
+                                                                 {"input", copy_input},
+                                                                 {"thread", start_thread},
+                                                                 {"signal", end_by_signal},
+                                                                 {"spin", spin}};
   auto mode = modes.find(argc > 1 ? argv[1] : "");
   if (mode == modes.end()) return 2;
   return mode->second(argc > 2 ? argv[2] : "");

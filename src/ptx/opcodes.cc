@@ -153,23 +153,24 @@ std::vector<std::vector<RoleSlot>> patterns_of(std::string_view text) {
 // The choices of each position of one form; an optional position offers "" too.
 std::vector<std::vector<std::string_view>> slots_of(std::string_view form) {
   std::vector<std::vector<std::string_view>> slots;
-  bool in_group = false;
   size_t at = 0;
   while (at < form.size()) {
-    const char c = form[at];
-    if (c == '{' || c == '(') {
+    const char open = form[at];
+    if (open == '{' || open == '(') {
       slots.emplace_back();
-      if (c == '{') slots.back().push_back("");
-      in_group = true;
-      ++at;
-    } else if (c == '}' || c == ')' || c == '|') {
-      if (c != '|') in_group = false;
-      ++at;
+      if (open == '{') slots.back().push_back("");
+      const size_t close = form.find(open == '{' ? '}' : ')', at);
+      std::string_view group = form.substr(at + 1, close - at - 1);
+      for (size_t bar = 0; bar != std::string_view::npos;) {
+        bar = group.find('|');
+        slots.back().push_back(group.substr(0, bar));
+        if (bar != std::string_view::npos) group.remove_prefix(bar + 1);
+      }
+      at = close + 1;
     } else {
       size_t end = at + 1;
       while (end < form.size() && !is_form_punctuation(form[end])) ++end;
-      if (!in_group) slots.emplace_back();
-      slots.back().push_back(form.substr(at, end - at));
+      slots.push_back({form.substr(at, end - at)});
       at = end;
     }
   }

@@ -101,6 +101,7 @@ bool Parser::function_directive(std::string_view kind) {
   if (!identifier(own_name, "a function name")) return false;
   function_.name = own_name;
   if (take('(') && !parameter_list(function_.params)) return false;
+  if (function_.is_entry && !check_entry_parameters()) return false;
   if (!function_properties(function_)) return false;
   const bool has_body = token_.is('{');
   function_.is_declaration = !has_body;
@@ -115,6 +116,24 @@ bool Parser::function_directive(std::string_view kind) {
   if (!declare_parameters() || !body()) return false;
   names_.pop_scope();
   module_.functions[index] = std::move(function_);
+  return true;
+}
+
+// The driver takes at most 32,764 bytes of kernel parameters (PTX ISA 11.2.1).
+bool Parser::check_entry_parameters() {
+  constexpr uint64_t kMostParameterBytes = 32764;
+  uint64_t end = 0;
+  for (const Variable& param : function_.params) {
+    if (param.space == Space::Reg) {
+      return fail(ErrorCode::BadInput, param.line, "a kernel with a register parameter");
+    }
+    const uint64_t alignment = param.alignment_bytes;
+    end = (end + alignment - 1) / alignment * alignment + param.size_bytes;
+    if (end > kMostParameterBytes) {
+      return fail(ErrorCode::BadInput, param.line,
+                  "more than 32764 bytes of kernel parameters");
+    }
+  }
   return true;
 }
 

@@ -98,7 +98,8 @@ bool Parser::mnemonic_parts(std::string_view spelling, int line, Mnemonic& out) 
 bool Parser::operands(Instruction& out) {
   if (out.opcode == Opcode::Call) return call_operands(out);
   if (token_.is(';')) return true;
-  constexpr size_t kMostOperandsOfOne = 16;
+  constexpr size_t kMostOperandsOfOne = 16, kUsualOperands = 4;
+  out.operands.reserve(kUsualOperands);
   do {
     if (out.operands.size() >= kMostOperandsOfOne)
       return bad("an instruction of too many operands");

@@ -128,6 +128,7 @@ class Parser {
   bool function_property(Function& function);
   bool declare_function(bool has_body, uint32_t& index);
   bool declare_parameters();
+  bool check_entry_parameters();
   bool parameter(Variable& out);
   bool parameter_list(std::vector<Variable>& out);
 

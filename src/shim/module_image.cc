@@ -14,7 +14,7 @@ namespace ptxb::shim {
 namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50, kFatbinWrapperMagic = 0x466243b1;
-constexpr uint8_t kAttributeKparamInfo = 0x17, kFormatSized = 0x04;
+constexpr uint8_t kAttributeParamBank = 0x0a, kAttributeKparamInfo = 0x17, kFormatSized = 0x04;
 
 template <class T>
 std::optional<T> at(const std::string& bytes, uint64_t offset) {
@@ -34,6 +34,7 @@ std::string text_at(const std::string& bytes, const Elf64_Shdr& table, uint64_t 
 // .nv.info.<kernel>: a list of {format, attribute, size or value}; sized ones carry `size` more bytes.
 Result<std::vector<KernelParam>> read_params(const std::string& info, const std::string& kernel) {
   std::vector<KernelParam> params;
+  uint32_t bank_offset = 0;
   for (size_t i = 0; i + 4 <= info.size();) {
     auto format = static_cast<uint8_t>(info[i]), attribute = static_cast<uint8_t>(info[i + 1]);
     uint16_t size = *at<uint16_t>(info, i + 2);
@@ -46,12 +47,16 @@ Result<std::vector<KernelParam>> read_params(const std::string& info, const std:
       uint32_t bytes = *at<uint32_t>(info, i + 8) >> 18;
       params.push_back({offset, bytes});
     }
+    if (attribute == kAttributeParamBank && size == 8) bank_offset = *at<uint16_t>(info, i + 4);
     i += size;
   }
   std::sort(params.begin(), params.end(),
             [](const KernelParam& a, const KernelParam& b) { return a.offset_bytes < b.offset_bytes; });
   uint32_t end = 0;
-  for (const KernelParam& p : params) {
+  for (KernelParam& p : params) {
+    // Offsets count from the parameters' place in the constant bank, alignment from the bank's beginning: keep the latter,
+    // so that tensor maps lie at multiples of 64.
+    p.offset_bytes += bank_offset % 64;
     if (p.offset_bytes < end || p.size_bytes == 0 || p.offset_bytes + p.size_bytes > PlanLimits::kParamBytes) {
       return bad_input("cubin: parameters of " + kernel + " overlap or are too large");
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/file.h"
@@ -43,24 +44,37 @@ TEST(Nvcc, HostCodeOfEveryKindIsRecorded) {
   auto folder = TempFolder::make("nvcc");
   ASSERT_TRUE(folder);
   ASSERT_TRUE(write_file(folder->path() / "ptxbench_task.h", task_header(task().definition)));
-  Path library = folder->path() / "candidate.so", cubin = folder->path() / "candidate.cubin";
+  Path library = folder->path() / "candidate.so", cubin = folder->path() / "candidate.cubin", ptx = folder->path() / "candidate.ptx";
   ASSERT_TRUE(nvcc(folder->path(), {"-shared", "-cudart=shared", "-Xcompiler=-fPIC", "-o", library.string()}));
-  ASSERT_TRUE(nvcc(folder->path(), {"-cubin", "-o", cubin.string()}));
+  // Another flag than the host library's, so that the compiler's hashes in names may differ.
+  ASSERT_TRUE(nvcc(folder->path(), {"-cubin", "-lineinfo", "-keep", "-keep-dir", folder->path().string(), "-o", cubin.string()}));
+  std::filesystem::rename(folder->path() / "test_kernels.ptx", ptx);
   std::filesystem::permissions(folder->path(), std::filesystem::perms(0755));
 
   Artifact artifact;
   artifact.arch = "sm_90a";
   artifact.host_library = library.string();
   artifact.cubin = *read_file(cubin);
-  auto image = read_cubin(artifact.cubin);
+  artifact.ptx = *read_file(ptx);
+  auto image = read_image(artifact.ptx);
   ASSERT_TRUE(image) << image.error().message;
   artifact.kernels = image->module.kernels;
-  for (KernelInfo& kernel : artifact.kernels) {
-    kernel.registers = 32;
-    if (kernel.name.find("clustered") != std::string::npos) kernel.required_cluster = {2, 1, 1};
+  for (KernelInfo& kernel : artifact.kernels) kernel.registers = 32;
+  auto from_cubin = read_cubin(artifact.cubin);
+  ASSERT_TRUE(from_cubin) << from_cubin.error().message;
+  for (const KernelInfo& kernel : artifact.kernels) {
+    const auto& others = from_cubin->module.kernels;
+    auto same = std::find_if(others.begin(), others.end(), [&](const KernelInfo& k) { return k.name == kernel.name; });
+    ASSERT_NE(same, others.end()) << kernel.name;
+    ASSERT_EQ(same->params.size(), kernel.params.size()) << kernel.name;
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      EXPECT_EQ(same->params[i].size_bytes, kernel.params[i].size_bytes) << kernel.name;
+      EXPECT_EQ(same->params[i].offset_bytes % 64 == 0 || kernel.params[i].size_bytes != 128, true) << kernel.name;
+    }
   }
   for (const auto& [name, size] : image->variables) artifact.symbols.push_back({name, size, false});
   ASSERT_EQ(artifact.kernels.size(), 5u);
+  EXPECT_EQ(from_cubin->variables.at("table"), 64u);
   EXPECT_EQ(image->variables.at("table"), 64u);
   EXPECT_EQ(image->variables.at("counter"), 4u);
 

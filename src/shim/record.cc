@@ -245,6 +245,7 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task, const R
                   (inside / "recording.json").string()};
   command.limits.wall_s = settings.wall_s;
   command.limits.memory_bytes = settings.memory_bytes;
+  command.limits.data_bytes = settings.memory_bytes;  // malloc says no before the kernel has to kill
   command.limits.processes = settings.processes;
   command.limits.file_size_bytes = kRecordingBytes;
   command.limits.output_bytes = 1u << 20;

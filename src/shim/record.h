@@ -21,7 +21,7 @@ struct RecordSettings {
   std::string tvm_library;               // path of libtvm_ffi.so; needed for the tvm-ffi binding only
   std::string chip;                      // name of a chip profile; empty: the architecture's default
   double wall_s = 10;
-  uint64_t memory_bytes = uint64_t{4} << 30;
+  uint64_t memory_bytes = uint64_t{2} << 30;
   uint64_t processes = 64;
 };
 

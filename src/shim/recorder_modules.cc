@@ -9,14 +9,32 @@ namespace ptxb::shim {
 
 namespace {
 
-// nvcc puts a hash of the build into the names of internal-linkage entities ("_GLOBAL__N__<8 hex>_", "_INTERNAL_<8 hex>_");
-// host code and cubin come from two runs of the compiler, so these digits do not count.
+constexpr size_t kHashDigits = 8;
+
+size_t hash_end(const std::string& name, size_t begin) {
+  size_t end = begin;
+  while (end < name.size() && end - begin < kHashDigits && std::isxdigit(static_cast<unsigned char>(name[end]))) ++end;
+  return end - begin == kHashDigits ? end : begin;
+}
+
+// nvcc puts hashes of the build into the names of internal-linkage entities:
+// "_GLOBAL__N__<8 hex>_<length>_<file name>_<8 hex>", "_INTERNAL_<8 hex>_<length>_<file name>_<8 hex>".
+// Host code and cubin come from two runs of the compiler, so these digits do not count.
 std::string without_hashes(std::string name) {
-  for (const char* mark : {"_GLOBAL__N__", "_INTERNAL_"}) {
+  for (std::string_view mark : {"_GLOBAL__N__", "_INTERNAL_"}) {
     for (size_t at = name.find(mark); at != std::string::npos; at = name.find(mark, at + 1)) {
-      size_t digits = at + std::string_view(mark).size();
-      size_t end = digits;
-      while (end < name.size() && end - digits < 8 && std::isxdigit(static_cast<unsigned char>(name[end]))) name[end++] = '#';
+      size_t begin = at + mark.size(), end = hash_end(name, begin);
+      if (end == begin) continue;
+      std::fill(name.begin() + static_cast<ptrdiff_t>(begin), name.begin() + static_cast<ptrdiff_t>(end), '#');
+      size_t digits = end + 1, length = 0;
+      size_t after = digits;
+      while (after < name.size() && after < digits + 4 && std::isdigit(static_cast<unsigned char>(name[after]))) {
+        length = length * 10 + static_cast<size_t>(name[after++] - '0');
+      }
+      begin = after + 1 + length + 1;
+      if (after == digits || begin >= name.size()) continue;
+      end = hash_end(name, begin);
+      std::fill(name.begin() + static_cast<ptrdiff_t>(begin), name.begin() + static_cast<ptrdiff_t>(end), '#');
     }
   }
   return name;

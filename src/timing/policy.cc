@@ -58,9 +58,10 @@ Result<Policy> policy_from_json(const Json& json, std::string_view name) {
     const Json* value = json.find(row.key);
     if (value == nullptr) continue;
     // Written so that NaN (null in JSON) loses.
-    if (!value->is_number() || !(value->as_double() >= row.least && value->as_double() <= row.most)) {
-      return bad_input(where + "." + row.key + ": must be a number from " + std::to_string(row.least) +
-                       " to " + std::to_string(row.most));
+    if (!value->is_number() ||
+        !(value->as_double() >= row.least && value->as_double() <= row.most)) {
+      return bad_input(where + "." + row.key + ": must be a number from " +
+                       std::to_string(row.least) + " to " + std::to_string(row.most));
     }
     policy.*row.field = value->as_double();
   }
@@ -68,8 +69,8 @@ Result<Policy> policy_from_json(const Json& json, std::string_view name) {
     const Json* value = json.find(row.key);
     if (value == nullptr) continue;
     if (!value->is_integer() || value->as_int() < row.least || value->as_int() > row.most) {
-      return bad_input(where + "." + row.key + ": must be an integer from " + std::to_string(row.least) +
-                       " to " + std::to_string(row.most));
+      return bad_input(where + "." + row.key + ": must be an integer from " +
+                       std::to_string(row.least) + " to " + std::to_string(row.most));
     }
     policy.*row.field = static_cast<uint32_t>(value->as_int());
   }
@@ -107,10 +108,14 @@ uint32_t bounded_repeats(double budget_s, double estimate_s, uint32_t least, uin
 
 std::string_view name(Next next) {
   switch (next) {
-    case Next::Continue: return "continue";
-    case Next::StopPrecise: return "precise";
-    case Next::StopBudget: return "budget";
-    case Next::StopMaximum: return "maximum_samples";
+    case Next::Continue:
+      return "continue";
+    case Next::StopPrecise:
+      return "precise";
+    case Next::StopBudget:
+      return "budget";
+    case Next::StopMaximum:
+      return "maximum_samples";
   }
   return "?";
 }
@@ -119,7 +124,8 @@ Next next_step(const Policy& policy, const Progress& progress) {
   if (progress.pairs >= policy.maximum_pairs) return Next::StopMaximum;
   const bool over_budget = !(progress.elapsed_s < policy.budget_s);
   if (progress.pairs < policy.minimum_pairs) {
-    // A slow first call must not starve the sample count; a candidate of seconds per call must not hold the GPU for ever.
+    // A slow first call must not starve the sample count; a candidate of seconds per call must not
+    // hold the GPU for ever.
     return progress.elapsed_s < 4 * policy.budget_s ? Next::Continue : Next::StopBudget;
   }
   if (progress.interval_known && progress.relative_half_width >= 0 &&

@@ -40,10 +40,12 @@ double median_of_scratch(std::vector<double>& values) {
 bool usable_time(double time_ms) { return time_ms > 0 && std::isfinite(time_ms); }
 bool known_clock(double clock_mhz) { return clock_mhz > 0 && std::isfinite(clock_mhz); }
 
-// The sides may settle at different clocks (a kernel that draws less power runs faster): each has its own band.
+// The sides may settle at different clocks (a kernel that draws less power runs faster): each has
+// its own band.
 bool inside_band(const Sample& sample, const std::optional<double>& center_mhz, double share) {
   if (!center_mhz) return true;  // no clock source: nothing to filter by, the explanation says so
-  return known_clock(sample.clock_mhz) && std::abs(sample.clock_mhz - *center_mhz) <= share * *center_mhz;
+  return known_clock(sample.clock_mhz) &&
+         std::abs(sample.clock_mhz - *center_mhz) <= share * *center_mhz;
 }
 
 std::optional<double> median_where(std::span<const Pair* const> pairs, Side side,
@@ -86,9 +88,12 @@ void fill_numbers(Summary& summary, std::span<const Pair* const> used, const Pol
 
 std::string_view name(Status status) {
   switch (status) {
-    case Status::Valid: return "valid";
-    case Status::Insufficient: return "insufficient";
-    case Status::ClockInvalid: return "clock_invalid";
+    case Status::Valid:
+      return "valid";
+    case Status::Insufficient:
+      return "insufficient";
+    case Status::ClockInvalid:
+      return "clock_invalid";
   }
   return "?";
 }
@@ -122,8 +127,8 @@ Summary summarise(std::span<const Pair> pairs, const Policy& policy, double nomi
   summary.pairs_total = static_cast<uint32_t>(pairs.size());
   std::vector<const Pair*> timed;
   for (const Pair& pair : pairs) {
-    const bool usable =
-        usable_time(pair.candidate.time_ms) && (!pair.baseline || usable_time(pair.baseline->time_ms));
+    const bool usable = usable_time(pair.candidate.time_ms) &&
+                        (!pair.baseline || usable_time(pair.baseline->time_ms));
     if (usable) timed.push_back(&pair);
   }
   summary.dropped_time = static_cast<uint32_t>(pairs.size() - timed.size());
@@ -133,7 +138,8 @@ Summary summarise(std::span<const Pair> pairs, const Policy& policy, double nomi
   std::vector<const Pair*> in_band;
   for (const Pair* pair : timed) {
     if (inside_band(pair->candidate, candidate_center, policy.clock_band_share) &&
-        (!pair->baseline || inside_band(*pair->baseline, baseline_center, policy.clock_band_share))) {
+        (!pair->baseline ||
+         inside_band(*pair->baseline, baseline_center, policy.clock_band_share))) {
       in_band.push_back(pair);
     }
   }
@@ -147,12 +153,14 @@ Summary summarise(std::span<const Pair> pairs, const Policy& policy, double nomi
     fill_numbers(summary, timed, policy);
   } else if (mostly_outside) {
     summary.status = Status::ClockInvalid;
-    summary.explanation = std::to_string(summary.dropped_clock) + " of " + std::to_string(timed.size()) +
+    summary.explanation = std::to_string(summary.dropped_clock) + " of " +
+                          std::to_string(timed.size()) +
                           " pairs ran outside the clock band; the numbers are of all of them";
     fill_numbers(summary, timed, policy);
   } else {
     summary.status = Status::Valid;
-    if (!candidate_center) summary.explanation = "no clock source: samples were not filtered by clock";
+    if (!candidate_center)
+      summary.explanation = "no clock source: samples were not filtered by clock";
     fill_numbers(summary, in_band, policy);
   }
   if (nominal_clock_mhz > 0 && summary.candidate_clock_mhz &&
@@ -179,7 +187,9 @@ Progress progress_of(const Summary& summary, double elapsed_s) {
 }
 
 Json to_json(const Summary& summary) {
-  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
   Json json = Json::object();
   json.set("status", std::string(name(summary.status)));
   json.set("explanation", summary.explanation);
@@ -206,7 +216,8 @@ Result<double> geometric_mean(std::span<const double> values) {
   double sum = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(values[i] > 0) || !std::isfinite(values[i])) {
-      return bad_input("geometric mean: entry " + std::to_string(i) + " is not a positive finite number");
+      return bad_input("geometric mean: entry " + std::to_string(i) +
+                       " is not a positive finite number");
     }
     sum += std::log(values[i]);
   }

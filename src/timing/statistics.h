@@ -1,6 +1,6 @@
-// Owns the statistics of paired samples: medians, the clock filter, bootstrap intervals, the summary that is reported.
-// Never yields inf or NaN: what cannot be known is nullopt, and the status says why.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the statistics of paired samples: medians, the clock filter, bootstrap intervals, the
+// summary that is reported. Never yields inf or NaN: what cannot be known is nullopt, and the
+// status says why. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct Pair {
 enum class Status {
   Valid,
   Insufficient,  // fewer than 3 usable pairs
-  ClockInvalid,  // more than half of the pairs lie outside the clock band; numbers are of all timed pairs
+  ClockInvalid,  // more than half of the pairs lie outside the clock band; numbers are of all timed
+                 // pairs
 };
 std::string_view name(Status status);
 
@@ -43,7 +44,8 @@ struct Summary {
   uint32_t pairs_total = 0, pairs_used = 0;
   uint32_t dropped_time = 0;   // a time that is not > 0 and finite
   uint32_t dropped_clock = 0;  // outside the band
-  std::optional<double> speedup, speedup_low, speedup_high;  // median of baseline/candidate, 95 % bootstrap interval
+  std::optional<double> speedup, speedup_low,
+      speedup_high;  // median of baseline/candidate, 95 % bootstrap interval
   std::optional<double> candidate_ms, candidate_low_ms, candidate_high_ms;
   std::optional<double> baseline_ms;
   std::optional<double> candidate_clock_mhz, baseline_clock_mhz, power_w;
@@ -51,18 +53,22 @@ struct Summary {
 };
 Json to_json(const Summary& summary);
 
-// nullopt for an empty set or when any value is not finite; the mean of the middle two for an even count.
+// nullopt for an empty set or when any value is not finite; the mean of the middle two for an even
+// count.
 std::optional<double> median(std::vector<double> values);
-// 95 % percentile bootstrap of the median; nullopt under 3 values. The same seed gives the same interval.
-std::optional<Interval> bootstrap_median(const std::vector<double>& values, uint32_t rounds, uint64_t seed);
+// 95 % percentile bootstrap of the median; nullopt under 3 values. The same seed gives the same
+// interval.
+std::optional<Interval> bootstrap_median(const std::vector<double>& values, uint32_t rounds,
+                                         uint64_t seed);
 
 // nominal_clock_mhz 0: unknown, nothing is called throttled.
 Summary summarise(std::span<const Pair> pairs, const Policy& policy, double nominal_clock_mhz);
-// What the stopping rule needs: of the speedup's interval, or of the candidate's time where there is no baseline.
+// What the stopping rule needs: of the speedup's interval, or of the candidate's time where there
+// is no baseline.
 Progress progress_of(const Summary& summary, double elapsed_s);
 
-// Error: BadInput naming the entry when the set is empty or an entry is not > 0 and finite: one impossible value must not
-// set the score of a whole set.
+// Error: BadInput naming the entry when the set is empty or an entry is not > 0 and finite: one
+// impossible value must not set the score of a whole set.
 Result<double> geometric_mean(std::span<const double> values);
 
 }  // namespace ptxb::timing

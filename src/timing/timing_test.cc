@@ -53,8 +53,8 @@ TEST(Stopping, TakesTheMinimumThenStopsWhenPrecise) {
   const auto step = [&](uint32_t pairs, double elapsed_s, double width) {
     return next_step(policy, {pairs, elapsed_s, width, true});
   };
-  EXPECT_EQ(step(5, 0.1, 0.0), Next::Continue);     // precise by luck: too few
-  EXPECT_EQ(step(5, 1.5, 0.0), Next::Continue);     // a slow start must not starve the count
+  EXPECT_EQ(step(5, 0.1, 0.0), Next::Continue);  // precise by luck: too few
+  EXPECT_EQ(step(5, 1.5, 0.0), Next::Continue);  // a slow start must not starve the count
   EXPECT_EQ(step(5, 4.0, 0.5), Next::StopBudget);
   EXPECT_EQ(step(10, 0.1, 0.01), Next::StopPrecise);
   EXPECT_EQ(step(10, 0.1, 0.011), Next::Continue);
@@ -101,7 +101,8 @@ TEST(Bootstrap, IsRepeatableAndContainsTheMedian) {
 
 TEST(Summary, SpeedupIsTheMedianOfPairwiseRatios) {
   // The machine slows by half in the middle: ratios do not notice, ratios of medians would.
-  std::vector<Pair> pairs = {pair_of(1, 2), pair_of(1, 2), pair_of(2, 4), pair_of(2, 4), pair_of(3, 6)};
+  std::vector<Pair> pairs = {pair_of(1, 2), pair_of(1, 2), pair_of(2, 4), pair_of(2, 4),
+                             pair_of(3, 6)};
   const Summary summary = summarise(pairs, {}, 1980);
   EXPECT_EQ(summary.status, Status::Valid);
   EXPECT_EQ(summary.speedup, 2.0);
@@ -200,7 +201,8 @@ arch::Chip chip_of(double bf16_tflops, double memory_gb_s, uint32_t l2_bytes) {
 
 TEST(Roofline, IsTheLargerOfArithmeticAndMemory) {
   const arch::Chip chip = chip_of(1000, 4000, 50'000'000);
-  const Floor gemm = roofline_floor({.matrix_flops = 6e11, .bytes_in = 1.6e8, .bytes_out = 1.2e8}, chip);
+  const Floor gemm =
+      roofline_floor({.matrix_flops = 6e11, .bytes_in = 1.6e8, .bytes_out = 1.2e8}, chip);
   EXPECT_NEAR(gemm.compute_ms, 0.6, 1e-12);
   EXPECT_NEAR(gemm.memory_ms, 2.3e8 / 4e12 * 1e3, 1e-12);
   EXPECT_FALSE(gemm.memory_bound);
@@ -214,7 +216,8 @@ TEST(Roofline, OutputsThatFitInL2AreFree) {
   EXPECT_EQ(roofline_floor({.bytes_out = 4e7}, chip).memory_ms, 0);
 }
 
-// Bug report B22: one shape at 1 ns is implausible, and the mean over shapes refuses rather than being driven to zero.
+// Bug report B22: one shape at 1 ns is implausible, and the mean over shapes refuses rather than
+// being driven to zero.
 TEST(Roofline, ANanosecondIsImplausible) {
   const Floor floor = roofline_floor({.matrix_flops = 1e9}, chip_of(1000, 4000, 0));
   EXPECT_TRUE(judge_time(1.0, floor).plausible);
@@ -243,9 +246,10 @@ TEST(PolicyJson, RoundTripsAndRefusesNonsense) {
   const auto back = policy_from_json(to_json(policy), "policy");
   ASSERT_TRUE(back);
   EXPECT_EQ(to_json(*back), to_json(policy));
-  for (const char* text : {"[]", R"({"duty":0})", R"({"duty":null})", R"({"minimum_pairs":-1})",
-                           R"({"minimum_pairs":20,"maximum_pairs":10})", R"({"budget_s":1e9})",
-                           R"({"bootstrap_seed":"x"})", R"({"minimum_gap_s":1,"maximum_gap_s":0.1})"}) {
+  for (const char* text :
+       {"[]", R"({"duty":0})", R"({"duty":null})", R"({"minimum_pairs":-1})",
+        R"({"minimum_pairs":20,"maximum_pairs":10})", R"({"budget_s":1e9})",
+        R"({"bootstrap_seed":"x"})", R"({"minimum_gap_s":1,"maximum_gap_s":0.1})"}) {
     EXPECT_FALSE(policy_from_json(*parse_json(text, "t"), "policy")) << text;
   }
 }

@@ -1,5 +1,5 @@
-// Owns the comparison on the device: rule A and rule B for every element, totals, and on request a map of the wrong ones.
-// Written so that NaN loses. The rules are those of task/compare.h.
+// Owns the comparison on the device: rule A and rule B for every element, totals, and on request a
+// map of the wrong ones. Written so that NaN loses. The rules are those of task/compare.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -46,7 +46,8 @@ __device__ inline Loaded load(const void* data, Element element, int64_t index, 
 }
 
 __device__ inline void raise_to(unsigned long long* target, double value) {
-  // Non-negative doubles order like their bits; a NaN's bits are above infinity's, so NaN wins here, as it must.
+  // Non-negative doubles order like their bits; a NaN's bits are above infinity's, so NaN wins
+  // here, as it must.
   atomicMax(target, static_cast<unsigned long long>(__double_as_longlong(value)));
 }
 
@@ -58,11 +59,13 @@ extern "C" __global__ void ptxb_compare(const CompareCall call, CompareTotals* t
   double max_abs = 0, max_rel = 0, max_normalised = 0;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < call.count; i += stride) {
     const Loaded out = load(call.out, call.element, i, call.poison);
-    const double reference = call.value[i], error = fabs(static_cast<double>(out.value) - reference);
+    const double reference = call.value[i],
+                 error = fabs(static_cast<double>(out.value) - reference);
     const double bound = call.bound[i];
     // Unwritten and non-finite elements fail both rules and take no part in the error maxima.
     const bool measured = isfinite(out.value) && !out.poisoned;
-    const double relative = error / (fabs(reference) + 1e-8), normalised = error > 0 ? error / bound : 0.0;
+    const double relative = error / (fabs(reference) + 1e-8),
+                 normalised = error > 0 ? error / bound : 0.0;
     const bool fails_a = !measured || !(error <= call.atol || relative <= call.rtol);
     const bool fails_b = !measured || !(normalised <= 1);
     bad_a += fails_a;

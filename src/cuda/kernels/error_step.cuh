@@ -1,5 +1,5 @@
-// Owns the device twin of task/error_model.h's output_step; a GPU test compares the two on whole references.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the device twin of task/error_model.h's output_step; a GPU test compares the two on whole
+// references. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,23 @@ __device__ inline double output_step(double x, Element element) {
   if (!(fabs(x) > 0)) return 0;
   int bits = 24;
   switch (element) {
-    case Element::BF16: bits = 8; break;
-    case Element::F16: bits = 11; break;
-    case Element::F64: bits = 53; break;
-    case Element::E4M3: bits = 4; break;
-    case Element::E5M2: bits = 3; break;
-    default: break;
+    case Element::BF16:
+      bits = 8;
+      break;
+    case Element::F16:
+      bits = 11;
+      break;
+    case Element::F64:
+      bits = 53;
+      break;
+    case Element::E4M3:
+      bits = 4;
+      break;
+    case Element::E5M2:
+      bits = 3;
+      break;
+    default:
+      break;
   }
   int exponent = ilogb(x);
   if (element == Element::F16 && exponent < -14) exponent = -14;

@@ -5,7 +5,8 @@
 
 namespace ptxb::cuda {
 
-extern "C" __global__ void ptxb_fill(const GeneratorSpec spec, int64_t count, Element element, void* out) {
+extern "C" __global__ void ptxb_fill(const GeneratorSpec spec, int64_t count, Element element,
+                                     void* out) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     const float value = generate(spec, i);

@@ -1,7 +1,7 @@
-// Owns the GPU reference of attention forward: softmax(scale Q K^T) V and the log-sum-exp in fp64, no tensor cores, with the
-// error model's sums (sum p^2, sum p^2 v^2, sum p k) beside them in fp32. The CPU twin is task/reference_attention.cc.
-// One block takes 64 queries of one head and walks over the keys 32 at a time (online softmax).
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU reference of attention forward: softmax(scale Q K^T) V and the log-sum-exp in fp64,
+// no tensor cores, with the error model's sums (sum p^2, sum p^2 v^2, sum p k) beside them in fp32.
+// The CPU twin is task/reference_attention.cc. One block takes 64 queries of one head and walks
+// over the keys 32 at a time (online softmax). SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "cuda/kernels/calls.h"
@@ -12,7 +12,8 @@ namespace ptxb::cuda {
 namespace {
 
 constexpr int kQueries = kAttentionTile, kKeys = 32, kWidth = kAttentionMaxWidth;
-// Coded values reach 2^71: their squares, summed in fp32, must not overflow, and those of N(0,1) must not vanish.
+// Coded values reach 2^71: their squares, summed in fp32, must not overflow, and those of N(0,1)
+// must not vanish.
 constexpr float kValueScale = 0x1p-16f;
 
 struct AttentionShared {
@@ -30,7 +31,8 @@ static_assert(sizeof(AttentionShared) <= kAttentionSharedBytes);
 
 // Over the 16 lanes that share a row of queries.
 __device__ inline double row_max(double x) {
-  for (int offset = 8; offset > 0; offset /= 2) x = fmax(x, __shfl_xor_sync(0xffffffffu, x, offset));
+  for (int offset = 8; offset > 0; offset /= 2)
+    x = fmax(x, __shfl_xor_sync(0xffffffffu, x, offset));
   return x;
 }
 __device__ inline double row_sum(double x) {
@@ -48,7 +50,8 @@ struct Accumulators {
   float mean_key[4][8] = {};
 };
 
-__device__ void load_keys(AttentionShared& shared, const AttentionCall& call, int64_t head, int64_t first) {
+__device__ void load_keys(AttentionShared& shared, const AttentionCall& call, int64_t head,
+                          int64_t first) {
   const auto* k = static_cast<const uint16_t*>(call.k) + head * call.length * call.width;
   const auto* v = static_cast<const uint16_t*>(call.v) + head * call.length * call.width;
   for (int i = static_cast<int>(threadIdx.x); i < kKeys * kWidth; i += 256) {
@@ -63,9 +66,10 @@ __device__ void load_keys(AttentionShared& shared, const AttentionCall& call, in
   }
 }
 
-// Scores of 4 queries x 2 keys a thread, then their weights relative to the running maximum, into shared memory.
-__device__ void weigh(AttentionShared& shared, const AttentionCall& call, int64_t first_query, int64_t first_key,
-                      RowState state[4], Accumulators& sums) {
+// Scores of 4 queries x 2 keys a thread, then their weights relative to the running maximum, into
+// shared memory.
+__device__ void weigh(AttentionShared& shared, const AttentionCall& call, int64_t first_query,
+                      int64_t first_key, RowState state[4], Accumulators& sums) {
   const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
   double score[4][2] = {};
 #pragma unroll 4
@@ -139,8 +143,9 @@ __device__ void accumulate(const AttentionShared& shared, Accumulators& sums) {
   }
 }
 
-__device__ void finish(const AttentionShared& shared, const AttentionCall& call, int64_t head, int64_t first_query,
-                       double longest_key, const RowState state[4], const Accumulators& sums) {
+__device__ void finish(const AttentionShared& shared, const AttentionCall& call, int64_t head,
+                       int64_t first_query, double longest_key, const RowState state[4],
+                       const Accumulators& sums) {
   const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -159,24 +164,28 @@ __device__ void finish(const AttentionShared& shared, const AttentionCall& call,
       const int d = tx + 16 * c;
       if (d >= call.width) continue;
       const double value = sums.out[i][c] / state[i].sum;
-      const double incoherent = sqrt(static_cast<double>(sums.incoherent[i][c])) / (kValueScale * state[i].sum);
+      const double incoherent =
+          sqrt(static_cast<double>(sums.incoherent[i][c])) / (kValueScale * state[i].sum);
       const double step = output_step(value, call.output);
       call.value[row * call.width + d] = static_cast<float>(value);
       call.bound[row * call.width + d] = static_cast<float>(
-          call.kind == BoundKind::Exact ? step + 0x1p-9 * incoherent : step + 0x1p-6 * (1 + logit) * incoherent);
+          call.kind == BoundKind::Exact ? step + 0x1p-9 * incoherent
+                                        : step + 0x1p-6 * (1 + logit) * incoherent);
     }
     if (tx != 0) continue;
     const double lse = state[i].most * call.scale + log(state[i].sum);
     const double concentration = sqrt(state[i].squares) / state[i].sum;
     call.lse[row] = static_cast<float>(lse);
-    call.lse_bound[row] = static_cast<float>(0x1p-8 * concentration + 0x1p-6 * logit + 0x1p-16 * (1 + fabs(lse)) +
-                                             0x1p-20 * call.q_norms[row] * longest_key * call.scale);
+    call.lse_bound[row] =
+        static_cast<float>(0x1p-8 * concentration + 0x1p-6 * logit + 0x1p-16 * (1 + fabs(lse)) +
+                           0x1p-20 * call.q_norms[row] * longest_key * call.scale);
   }
 }
 
 }  // namespace
 
-extern "C" __global__ __launch_bounds__(256, 1) void ptxb_reference_attention(const AttentionCall call) {
+extern "C" __global__ __launch_bounds__(256,
+                                        1) void ptxb_reference_attention(const AttentionCall call) {
   extern __shared__ __align__(16) unsigned char memory[];
   auto& shared = *reinterpret_cast<AttentionShared*>(memory);
   const int64_t head = blockIdx.y, first_query = int64_t{blockIdx.x} * kQueries;
@@ -199,7 +208,8 @@ extern "C" __global__ __launch_bounds__(256, 1) void ptxb_reference_attention(co
     accumulate(shared, sums);
   }
   double longest_key = 0;
-  for (int64_t j = threadIdx.x % 16; j < keys; j += 16) longest_key = fmax(longest_key, call.k_norms[head * call.length + j]);
+  for (int64_t j = threadIdx.x % 16; j < keys; j += 16)
+    longest_key = fmax(longest_key, call.k_norms[head * call.length + j]);
   finish(shared, call, head, first_query, row_max(longest_key), state, sums);
 }
 

@@ -1,6 +1,5 @@
-// Owns the GPU reference of C = A B^T on bf16: fp64 accumulation, no tensor cores, simple on purpose.
-// 128x64 tiles, 256 threads, 8x4 elements a thread.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the GPU reference of C = A B^T on bf16: fp64 accumulation, no tensor cores, simple on
+// purpose. 128x64 tiles, 256 threads, 8x4 elements a thread. SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "cuda/kernels/calls.h"
@@ -15,13 +14,15 @@ constexpr int kTileM = 128, kTileN = 64, kTileK = 16;
 }  // namespace
 
 extern "C" __global__ __launch_bounds__(256, 2) void ptxb_reference_gemm_nt(const GemmCall call) {
-  // Padded by two doubles: the transposing stores of a warp then spread over the banks; rows stay 16-byte aligned.
+  // Padded by two doubles: the transposing stores of a warp then spread over the banks; rows stay
+  // 16-byte aligned.
   __shared__ double a_tile[kTileK][kTileM + 2];
   __shared__ double b_tile[kTileK][kTileN + 2];
   const auto* a = static_cast<const uint16_t*>(call.a);
   const auto* b = static_cast<const uint16_t*>(call.b);
   const int64_t m0 = int64_t{blockIdx.y} * kTileM, n0 = int64_t{blockIdx.x} * kTileN;
-  const int tm = static_cast<int>(threadIdx.x) / 16 * 8, tn = static_cast<int>(threadIdx.x) % 16 * 4;
+  const int tm = static_cast<int>(threadIdx.x) / 16 * 8,
+            tn = static_cast<int>(threadIdx.x) % 16 * 4;
   double sum[8][4] = {};
   for (int64_t k0 = 0; k0 < call.k; k0 += kTileK) {
     for (int i = static_cast<int>(threadIdx.x); i < kTileM * kTileK; i += 256) {
@@ -61,15 +62,17 @@ extern "C" __global__ __launch_bounds__(256, 2) void ptxb_reference_gemm_nt(cons
       const double step = output_step(sum[i][j], call.output);
       const double norms = call.a_norms[m0 + tm + i] * call.b_norms[n0 + tn + j];
       call.value[at] = static_cast<float>(sum[i][j]);
-      call.bound[at] = static_cast<float>(call.kind == BoundKind::Exact
-                                              ? 0.999 * step
-                                              : step + sqrt(static_cast<double>(call.k)) * norms * 0x1p-24);
+      call.bound[at] =
+          static_cast<float>(call.kind == BoundKind::Exact
+                                 ? 0.999 * step
+                                 : step + sqrt(static_cast<double>(call.k)) * norms * 0x1p-24);
     }
   }
 }
 
 // Euclidean norms of rows of bf16, one warp a row.
-extern "C" __global__ void ptxb_row_norms(const uint16_t* data, int64_t rows, int64_t length, double* norms) {
+extern "C" __global__ void ptxb_row_norms(const uint16_t* data, int64_t rows, int64_t length,
+                                          double* norms) {
   const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= rows) return;
   double sum = 0;
