@@ -1,5 +1,5 @@
-// The plan reader on any bytes: it answers with a plan or an error; what it accepts survives validate(), show() and a round trip.
-// SPDX-License-Identifier: Apache-2.0
+// The plan reader on any bytes: it answers with a plan or an error; what it accepts survives
+// validate(), show() and a round trip. SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The recording reader and the reduction on any bytes: a hostile recording gives a plan, a refusal or an error.
-// SPDX-License-Identifier: Apache-2.0
+// The recording reader and the reduction on any bytes: a hostile recording gives a plan, a refusal
+// or an error. SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "shim/reduce.h"

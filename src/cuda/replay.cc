@@ -273,18 +273,4 @@ Result<void> Replay::digest_padding(CUdeviceptr sum) {
   return {};
 }
 
-Result<int> Replay::function_attribute(const std::string& kernel,
-                                       CUfunction_attribute attribute) const {
-  for (const Prepared& prepared : steady_) {
-    if (prepared.function == nullptr) continue;
-    const auto index = static_cast<size_t>(&prepared - steady_.data());
-    if (std::get<KernelLaunch>(plan_.steady[index].action).kernel != kernel) continue;
-    int value = 0;
-    PTXB_CHECK_OK(cuda_check(driver().cuFuncGetAttribute(&value, attribute, prepared.function),
-                             "function attribute"));
-    return value;
-  }
-  return not_found("kernel " + kernel);
-}
-
 }  // namespace ptxb::cuda

@@ -68,8 +68,6 @@ class Replay {
   Result<void> digest_role(BufferRole role, CUdeviceptr sum);
   Result<void> digest_buffer(size_t index, CUdeviceptr sum);
   Result<void> digest_padding(CUdeviceptr sum);
-  // The kernels' registers and shared memory as the driver knows them, for messages.
-  Result<int> function_attribute(const std::string& kernel, CUfunction_attribute attribute) const;
 
  private:
   struct Mapping {

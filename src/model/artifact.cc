@@ -5,9 +5,12 @@ namespace ptxb {
 
 std::string_view name(Binding binding) {
   switch (binding) {
-    case Binding::Plain: return "plain";
-    case Binding::TvmFfi: return "tvm-ffi";
-    case Binding::Ptx: return "ptx";
+    case Binding::Plain:
+      return "plain";
+    case Binding::TvmFfi:
+      return "tvm-ffi";
+    case Binding::Ptx:
+      return "ptx";
   }
   return "";
 }

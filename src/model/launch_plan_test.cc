@@ -12,7 +12,8 @@
 namespace ptxb {
 namespace {
 
-constexpr uint64_t kA = placed_address(kWindowBegin, 4096), kC = placed_address(kWindowBegin + (8u << 20), 4000);
+constexpr uint64_t kA = placed_address(kWindowBegin, 4096),
+                   kC = placed_address(kWindowBegin + (8u << 20), 4000);
 
 std::vector<uint8_t> image(uint32_t index) {
   std::vector<uint8_t> bytes(kTensorMapBytes, 0);
@@ -93,7 +94,8 @@ TEST(LaunchPlan, FolderRoundTripAndTamperedModuleIsRefused) {
   std::ofstream(folder->path() / "module0.ptx") << "other";
   auto tampered = read_plan(folder->path().string());
   ASSERT_FALSE(tampered);
-  EXPECT_NE(tampered.error().message.find("module0.ptx"), std::string::npos) << tampered.error().message;
+  EXPECT_NE(tampered.error().message.find("module0.ptx"), std::string::npos)
+      << tampered.error().message;
 }
 
 TEST(LaunchPlan, ShowNamesBuffersAndKernels) {
@@ -106,13 +108,14 @@ TEST(LaunchPlan, PlacementPutsTheLastByteAtTheEndOfAMapping) {
   EXPECT_EQ(placed_address(kWindowBegin, kMappingBytes), kWindowBegin);
   EXPECT_EQ(placed_address(kWindowBegin, 1), kWindowBegin + kMappingBytes - 256);
   EXPECT_EQ(placed_address(kWindowBegin, 0), kWindowBegin + kMappingBytes - 256);
-  for (uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{256}, kMappingBytes, kMappingBytes + 1, 3 * kMappingBytes}) {
+  for (uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{256}, kMappingBytes, kMappingBytes + 1,
+                        3 * kMappingBytes}) {
     EXPECT_EQ(mapping_begin(placed_address(kWindowBegin, size), size), kWindowBegin) << size;
   }
 }
 
 struct Change {
-  const char* text;      // in the sample's JSON
+  const char* text;  // in the sample's JSON
   const char* instead;
   const char* complaint;  // what the error must say
 };
@@ -127,7 +130,8 @@ TEST(LaunchPlan, MalformedJsonIsRefusedWithItsField) {
       {"\"role\":\"input\"", "\"role\":\"inptu\"", "plan.buffers[0].role"},
       {"\"size_bytes\":4096", "\"size_bytes\":-1", "plan.buffers[0].size_bytes"},
       {"\"size_bytes\":4096", "\"size_bytes\":4096,\"extra\":1", "unknown key \"extra\""},
-      {"\"address\":\"0x2000001ff000\"", "\"address\":35184374181888", "plan.buffers[0].address: expected text"},
+      {"\"address\":\"0x2000001ff000\"", "\"address\":35184374181888",
+       "plan.buffers[0].address: expected text"},
       {"\"address\":\"0x2000001ff000\"", "\"address\":\"0xzz\"", "plan.buffers[0].address"},
       {"\"op\":\"memset\"", "\"op\":\"menset\"", "plan.steady[0].op"},
       {"\"after\":[0]", "\"after\":[\"0\"]", "plan.steady[1].after[0]"},
@@ -170,30 +174,58 @@ TEST(LaunchPlan, NonsenseIsRefusedWithItsOperation) {
       {[](LaunchPlan& p) { p.buffers[0].size_bytes = ~uint64_t{0}; }, "outside the address window"},
       {[](LaunchPlan& p) { p.buffers[1].name = "A"; }, "a name used twice"},
       {[](LaunchPlan& p) { p.buffers[0].role = BufferRole::Scratch; }, "inputs come first"},
-      {[](LaunchPlan& p) { p.buffers[1].address = kA; p.buffers[1].size_bytes = 4096; }, "overlaps"},
+      {[](LaunchPlan& p) {
+         p.buffers[1].address = kA;
+         p.buffers[1].size_bytes = 4096;
+       },
+       "overlaps"},
       {[](LaunchPlan& p) { p.symbols[0].module = 1; }, "symbols[0]"},
       {[](LaunchPlan& p) { p.modules[0].ptx.clear(); }, "neither PTX nor cubin"},
-      {[](LaunchPlan& p) { p.modules[0].kernels.push_back(p.modules[0].kernels[0]); }, "listed twice"},
-      {[](LaunchPlan& p) { p.modules[0].kernels[0].params = {{0, 8}, {4, 4}}; }, "parameters overlap"},
+      {[](LaunchPlan& p) { p.modules[0].kernels.push_back(p.modules[0].kernels[0]); },
+       "listed twice"},
+      {[](LaunchPlan& p) {
+         p.modules[0].kernels[0].params = {{0, 8}, {4, 4}};
+       },
+       "parameters overlap"},
       {[](LaunchPlan& p) { p.tensor_maps[0].address = kWindowBegin; }, "tensor_maps[0]"},
       {[](LaunchPlan& p) { p.tensor_maps[0].box[1] = 257; }, "tensor_maps[0]"},
       {[](LaunchPlan& p) { p.tensor_maps.clear(); }, "steady[2].params: byte 64"},
-      {[](LaunchPlan& p) { launch_of(p).kernel = "sub"; }, "steady[2]: module 0 has no kernel \"sub\""},
+      {[](LaunchPlan& p) { launch_of(p).kernel = "sub"; },
+       "steady[2]: module 0 has no kernel \"sub\""},
       {[](LaunchPlan& p) { launch_of(p).params.pop_back(); }, "steady[2].params: 191 bytes"},
       {[](LaunchPlan& p) { launch_of(p).grid.x = 0; }, "steady[2].grid"},
       {[](LaunchPlan& p) { launch_of(p).grid.y = 65536; }, "steady[2].grid"},
-      {[](LaunchPlan& p) { launch_of(p).block = {32, 33, 1}; }, "steady[2].block"},
-      {[](LaunchPlan& p) { launch_of(p).cluster = {3, 1, 1}; }, "steady[2].cluster"},
-      {[](LaunchPlan& p) { launch_of(p).cluster = {2, 0, 1}; }, "steady[2].cluster"},
+      {[](LaunchPlan& p) {
+         launch_of(p).block = {32, 33, 1};
+       },
+       "steady[2].block"},
+      {[](LaunchPlan& p) {
+         launch_of(p).cluster = {3, 1, 1};
+       },
+       "steady[2].cluster"},
+      {[](LaunchPlan& p) {
+         launch_of(p).cluster = {2, 0, 1};
+       },
+       "steady[2].cluster"},
       {[](LaunchPlan& p) { p.steady[1].after = {1}; }, "steady[1].after"},
-      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).width_elements = 4001; }, "steady[0]: 4001 bytes"},
-      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).element_bytes = 3; }, "steady[0].element_bytes"},
+      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).width_elements = 4001; },
+       "steady[0]: 4001 bytes"},
+      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).element_bytes = 3; },
+       "steady[0].element_bytes"},
       {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).value = 256; }, "steady[0].value"},
-      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).height = ~uint64_t{0}; }, "steady[0]"},
-      {[](LaunchPlan& p) { std::get<CopyDevice>(p.steady[1].action).source = kC + 3950; }, "steady[1].source"},
-      {[](LaunchPlan& p) { std::get<CopyDevice>(p.steady[1].action).width_bytes = ~uint64_t{0}; }, "steady[1]"},
-      {[](LaunchPlan& p) { std::get<WriteBytes>(p.steady[3].action).bytes.clear(); }, "steady[3]: empty"},
-      {[](LaunchPlan& p) { p.setup = p.steady; p.setup[2].after = {9}; }, "setup[2].after"},
+      {[](LaunchPlan& p) { std::get<Memset>(p.steady[0].action).height = ~uint64_t{0}; },
+       "steady[0]"},
+      {[](LaunchPlan& p) { std::get<CopyDevice>(p.steady[1].action).source = kC + 3950; },
+       "steady[1].source"},
+      {[](LaunchPlan& p) { std::get<CopyDevice>(p.steady[1].action).width_bytes = ~uint64_t{0}; },
+       "steady[1]"},
+      {[](LaunchPlan& p) { std::get<WriteBytes>(p.steady[3].action).bytes.clear(); },
+       "steady[3]: empty"},
+      {[](LaunchPlan& p) {
+         p.setup = p.steady;
+         p.setup[2].after = {9};
+       },
+       "setup[2].after"},
   };
   size_t index = 0;
   for (const Nonsense& one : kCases) {
@@ -209,8 +241,8 @@ TEST(LaunchPlan, NonsenseIsRefusedWithItsOperation) {
 }
 
 TEST(DType, NamesRoundTrip) {
-  for (DType type : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::E4M3, DType::E5M2, DType::I64, DType::I32,
-                     DType::I16, DType::I8, DType::U8, DType::Bool}) {
+  for (DType type : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::E4M3, DType::E5M2,
+                     DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::Bool}) {
     EXPECT_EQ(parse_dtype(name(type)), type);
   }
   EXPECT_EQ(size_bytes(DType::BF16), 2);

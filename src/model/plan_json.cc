@@ -1,5 +1,5 @@
-// Each field of a plan is spelled here once for writing and once for reading (docs/formats.md, "LaunchPlan").
-// SPDX-License-Identifier: Apache-2.0
+// Each field of a plan is spelled here once for writing and once for reading (docs/formats.md,
+// "LaunchPlan"). SPDX-License-Identifier: Apache-2.0
 #include "model/plan_json.h"
 
 #include "base/hash.h"
@@ -28,7 +28,9 @@ Dim3 read_dim(ObjectReader& in, std::string_view key) {
 void write_one(const KernelLaunch& launch, Json& out) {
   out.set("op", "launch");
   out.set("module", launch.module).set("kernel", launch.kernel);
-  out.set("grid", dim_json(launch.grid)).set("block", dim_json(launch.block)).set("cluster", dim_json(launch.cluster));
+  out.set("grid", dim_json(launch.grid))
+      .set("block", dim_json(launch.block))
+      .set("cluster", dim_json(launch.cluster));
   out.set("dynamic_shared_bytes", launch.dynamic_shared_bytes);
   out.set("cooperative", launch.cooperative);
   out.set("programmatic_serialization", launch.programmatic_serialization);
@@ -46,7 +48,8 @@ void write_one(const CopyDevice& copy, Json& out) {
   out.set("op", "copy");
   out.set("destination", hex_address(copy.destination)).set("source", hex_address(copy.source));
   out.set("width_bytes", copy.width_bytes).set("height", copy.height);
-  out.set("destination_pitch_bytes", copy.destination_pitch_bytes).set("source_pitch_bytes", copy.source_pitch_bytes);
+  out.set("destination_pitch_bytes", copy.destination_pitch_bytes)
+      .set("source_pitch_bytes", copy.source_pitch_bytes);
 }
 
 void write_one(const WriteBytes& write, Json& out) {
@@ -101,11 +104,13 @@ WriteBytes read_write(ObjectReader& in) {
 
 Json kernel_json(const KernelInfo& kernel) {
   Json params = Json::array();
-  for (const KernelParam& p : kernel.params) params.push_back(Json::array({p.offset_bytes, p.size_bytes}));
+  for (const KernelParam& p : kernel.params)
+    params.push_back(Json::array({p.offset_bytes, p.size_bytes}));
   Json out = Json::object();
   out.set("name", kernel.name).set("params", std::move(params));
   out.set("registers", kernel.registers);
-  out.set("spill_store_bytes", kernel.spill_store_bytes).set("spill_load_bytes", kernel.spill_load_bytes);
+  out.set("spill_store_bytes", kernel.spill_store_bytes)
+      .set("spill_load_bytes", kernel.spill_load_bytes);
   out.set("static_shared_bytes", kernel.static_shared_bytes).set("const_bytes", kernel.const_bytes);
   out.set("stack_bytes", kernel.stack_bytes).set("max_threads", kernel.max_threads);
   out.set("required_cluster", dim_json(kernel.required_cluster));
@@ -118,9 +123,10 @@ KernelInfo read_kernel(ObjectReader& in) {
   size_t index = 0;
   for (const Json& item : in.list("params", PlanLimits::kParamBytes)) {
     std::string where = in.path("params") + "[" + std::to_string(index++) + "]";
-    if (!item.is_array() || item.items().size() != 2 || !item.items()[0].is_integer() || !item.items()[1].is_integer() ||
-        item.items()[0].as_int() < 0 || item.items()[1].as_int() < 0 ||
-        item.items()[0].as_uint() > PlanLimits::kParamBytes || item.items()[1].as_uint() > PlanLimits::kParamBytes) {
+    if (!item.is_array() || item.items().size() != 2 || !item.items()[0].is_integer() ||
+        !item.items()[1].is_integer() || item.items()[0].as_int() < 0 ||
+        item.items()[1].as_int() < 0 || item.items()[0].as_uint() > PlanLimits::kParamBytes ||
+        item.items()[1].as_uint() > PlanLimits::kParamBytes) {
       in.faults().add(where, "expected [offset, size] in bytes within the parameter limit");
       break;
     }
@@ -144,7 +150,8 @@ Json tensor_map_json(const PlanTensorMap& map) {
   out.set("dtype", map.dtype).set("rank", map.rank).set("address", hex_address(map.address));
   out.set("dims", number_list(map.dims, map.rank));
   out.set("strides_bytes", number_list(map.strides_bytes, map.rank ? map.rank - 1 : 0));
-  out.set("box", number_list(map.box, map.rank)).set("element_strides", number_list(map.element_strides, map.rank));
+  out.set("box", number_list(map.box, map.rank))
+      .set("element_strides", number_list(map.element_strides, map.rank));
   out.set("interleave", map.interleave).set("swizzle", map.swizzle);
   out.set("l2_promotion", map.l2_promotion).set("oob_fill", map.oob_fill);
   return out;
@@ -157,8 +164,10 @@ PlanTensorMap read_tensor_map(ObjectReader& in) {
   map.address = in.address("address");
   auto fill = [&in](std::string_view key, auto& target, size_t count, uint64_t most) {
     std::vector<uint64_t> values;
-    if (count) values = in.numbers(key, count, count, most);
-    else if (!in.list(key, 1).empty()) in.fail(key, "expected an empty list");
+    if (count)
+      values = in.numbers(key, count, count, most);
+    else if (!in.list(key, 1).empty())
+      in.fail(key, "expected an empty list");
     for (size_t i = 0; i < count; ++i) {
       target[i] = static_cast<std::decay_t<decltype(target[0])>>(values[i]);
     }
@@ -218,7 +227,8 @@ void each(ObjectReader& in, std::string_view key, size_t limit_items, Body body)
   }
 }
 
-std::vector<PlanOperation> read_operations(ObjectReader& in, std::string_view key, uint64_t& write_total) {
+std::vector<PlanOperation> read_operations(ObjectReader& in, std::string_view key,
+                                           uint64_t& write_total) {
   std::vector<PlanOperation> out;
   each(in, key, PlanLimits::kOperations, [&](ObjectReader& item) {
     PlanOperation operation;
@@ -227,8 +237,10 @@ std::vector<PlanOperation> read_operations(ObjectReader& in, std::string_view ke
       operation.after.push_back(static_cast<uint32_t>(index));
     }
     operation.action = read_action(item);
-    if (auto* write = std::get_if<WriteBytes>(&operation.action)) write_total += write->bytes.size();
-    if (write_total > PlanLimits::kWriteBytesTotal) item.fail("bytes", "the plan's literal bytes exceed 64 MiB in all");
+    if (auto* write = std::get_if<WriteBytes>(&operation.action))
+      write_total += write->bytes.size();
+    if (write_total > PlanLimits::kWriteBytesTotal)
+      item.fail("bytes", "the plan's literal bytes exceed 64 MiB in all");
     out.push_back(std::move(operation));
   });
   return out;
@@ -244,7 +256,8 @@ Json to_json(const LaunchPlan& plan) {
   Json axes = Json::object();
   for (const auto& [axis, value] : plan.axes) axes.set(axis, value);
   out.set("axes", std::move(axes));
-  Json buffers = Json::array(), symbols = Json::array(), modules = Json::array(), maps = Json::array();
+  Json buffers = Json::array(), symbols = Json::array(), modules = Json::array(),
+       maps = Json::array();
   for (const PlanBuffer& buffer : plan.buffers) {
     Json item = Json::object();
     item.set("name", buffer.name).set("role", kRoles[static_cast<size_t>(buffer.role)]);
@@ -268,7 +281,9 @@ Json to_json(const LaunchPlan& plan) {
     modules.push_back(std::move(item));
   }
   for (const PlanTensorMap& map : plan.tensor_maps) maps.push_back(tensor_map_json(map));
-  out.set("buffers", std::move(buffers)).set("symbols", std::move(symbols)).set("modules", std::move(modules));
+  out.set("buffers", std::move(buffers))
+      .set("symbols", std::move(symbols))
+      .set("modules", std::move(modules));
   out.set("tensor_maps", std::move(maps));
   out.set("setup", operations_json(plan.setup)).set("steady", operations_json(plan.steady));
   return out;
@@ -278,7 +293,8 @@ Result<LaunchPlan> plan_from_json(const Json& json, std::string_view name) {
   Faults faults;
   ObjectReader in(json, std::string(name), faults);
   LaunchPlan plan;
-  if (in.text("schema", 64) != kSchema) in.fail("schema", std::string("expected \"") + kSchema + "\"");
+  if (in.text("schema", 64) != kSchema)
+    in.fail("schema", std::string("expected \"") + kSchema + "\"");
   plan.arch = in.text("arch", 32);
   plan.source_sha256 = in.text("source_sha256", 64);
   plan.cubin_sha256 = in.text("cubin_sha256", 64);
@@ -294,8 +310,10 @@ Result<LaunchPlan> plan_from_json(const Json& json, std::string_view name) {
     buffer.name = item.text("name", PlanLimits::kNameBytes);
     std::string role = item.text("role", 16);
     auto* found = std::find(std::begin(kRoles), std::end(kRoles), role);
-    if (found == std::end(kRoles)) item.fail("role", "expected input, output or scratch");
-    else buffer.role = static_cast<BufferRole>(found - kRoles);
+    if (found == std::end(kRoles))
+      item.fail("role", "expected input, output or scratch");
+    else
+      buffer.role = static_cast<BufferRole>(found - kRoles);
     buffer.address = item.address("address");
     buffer.size_bytes = item.number("size_bytes", 0, kAny64);
     plan.buffers.push_back(std::move(buffer));
@@ -311,7 +329,7 @@ Result<LaunchPlan> plan_from_json(const Json& json, std::string_view name) {
   each(in, "modules", PlanLimits::kModules, [&](ObjectReader& item) {
     PlanModule module;
     module.name = item.text("name", PlanLimits::kNameBytes);
-    item.text("ptx_sha256", 64);    // read_plan compares them with the files' bytes
+    item.text("ptx_sha256", 64);  // read_plan compares them with the files' bytes
     item.text("cubin_sha256", 64);
     each(item, "kernels", PlanLimits::kKernels,
          [&](ObjectReader& kernel) { module.kernels.push_back(read_kernel(kernel)); });

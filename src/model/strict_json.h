@@ -1,6 +1,6 @@
-// Owns strict reading of hostile JSON: every field typed, ranged and bounded; the first fault is kept with its path.
-// Never throws, never converts between types, refuses unknown keys. Used by the plan and the recorder's files.
-// SPDX-License-Identifier: Apache-2.0
+// Owns strict reading of hostile JSON: every field typed, ranged and bounded; the first fault is
+// kept with its path. Never throws, never converts between types, refuses unknown keys. Used by the
+// plan and the recorder's files. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace ptxb {
 
-// The first thing that was wrong with a document; later ones are dropped, so readers need no check after each field.
+// The first thing that was wrong with a document; later ones are dropped, so readers need no check
+// after each field.
 class Faults {
  public:
   void add(std::string_view where, std::string_view what) {
@@ -28,7 +29,8 @@ class Faults {
   std::string text_;
 };
 
-// One JSON object. Each getter marks its key as known; done() refuses the rest. After a fault getters give empty values.
+// One JSON object. Each getter marks its key as known; done() refuses the rest. After a fault
+// getters give empty values.
 class ObjectReader {
  public:
   ObjectReader(const Json& json, std::string where, Faults& faults)
@@ -77,11 +79,13 @@ class ObjectReader {
     if (!found->is_number()) return fail(key, "expected a number"), 0.0;
     return found->as_double();
   }
-  // "0x2000001ff000": device addresses and raw 64-bit values are text, so that no reader rounds them.
+  // "0x2000001ff000": device addresses and raw 64-bit values are text, so that no reader rounds
+  // them.
   uint64_t address(std::string_view key) {
     std::string spelled = text(key, 18);
     if (faults_.any()) return 0;
-    if (spelled.size() < 3 || spelled.compare(0, 2, "0x") != 0) return fail(key, "expected 0x and hexadecimal digits"), 0;
+    if (spelled.size() < 3 || spelled.compare(0, 2, "0x") != 0)
+      return fail(key, "expected 0x and hexadecimal digits"), 0;
     auto value = parse_uint(spelled);
     if (!value) return fail(key, "expected 0x and hexadecimal digits"), 0;
     return *value;
@@ -104,8 +108,10 @@ class ObjectReader {
     }
     return found->items();
   }
-  // Whole numbers [least, most], exactly `count` of them unless count is 0 (then up to limit_items).
-  std::vector<uint64_t> numbers(std::string_view key, size_t count, size_t limit_items, uint64_t most) {
+  // Whole numbers [least, most], exactly `count` of them unless count is 0 (then up to
+  // limit_items).
+  std::vector<uint64_t> numbers(std::string_view key, size_t count, size_t limit_items,
+                                uint64_t most) {
     const Json::Array& items = list(key, count ? count : limit_items);
     std::vector<uint64_t> out;
     if (count && !faults_.any() && items.size() != count) {
@@ -144,12 +150,14 @@ class ObjectReader {
   }
   uint64_t number_of(const Json& json, const std::string& where, uint64_t least, uint64_t most) {
     if (!json.is_integer() || (json.as_int() < 0 && json.as_uint() == 0)) {
-      faults_.add(where, "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+      faults_.add(where, "expected a whole number from " + std::to_string(least) + " to " +
+                             std::to_string(most));
       return least;
     }
     uint64_t value = json.as_uint();
     if (value < least || value > most) {
-      faults_.add(where, std::to_string(value) + " is not from " + std::to_string(least) + " to " + std::to_string(most));
+      faults_.add(where, std::to_string(value) + " is not from " + std::to_string(least) + " to " +
+                             std::to_string(most));
       return least;
     }
     return value;

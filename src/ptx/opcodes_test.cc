@@ -71,7 +71,7 @@ TEST(Opcodes, RowsAreInEnumeratorOrderAndComplete) {
     EXPECT_TRUE(row.section.starts_with("9.7.")) << row.mnemonic;
     EXPECT_TRUE(row.target.starts_with("sm_")) << row.mnemonic;
     EXPECT_GE(row.ptx_version, 10) << row.mnemonic;
-    if (row.opcode != Opcode::Call) EXPECT_FALSE(operand_patterns(row.opcode).empty());
+    EXPECT_EQ(operand_patterns(row.opcode).empty(), row.opcode == Opcode::Call);
   }
   EXPECT_EQ(info(Opcode::Invalid).mnemonic, "");
 }

@@ -1,6 +1,6 @@
-// Owns the few types of CUDA's public binary interface (version 13) that the shims read or fill: facts, not code.
-// abi_test.cc compares every size and offset with the toolkit's headers where there are any. Never includes them itself.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the few types of CUDA's public binary interface (version 13) that the shims read or fill:
+// facts, not code. abi_test.cc compares every size and offset with the toolkit's headers where
+// there are any. Never includes them itself. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -90,8 +90,10 @@ struct DriverLaunchConfig {  // CUlaunchConfig
 
 struct FuncAttributes {  // cudaFuncAttributes
   size_t shared_bytes, const_bytes, local_bytes;
-  int max_threads, registers, ptx_version, binary_version, cache_mode_ca, max_dynamic_shared_bytes, carveout;
-  int cluster_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_scheduling, nonportable_cluster;
+  int max_threads, registers, ptx_version, binary_version, cache_mode_ca, max_dynamic_shared_bytes,
+      carveout;
+  int cluster_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_scheduling,
+      nonportable_cluster;
   int reserved[16];
 };
 enum FuncAttribute : int {  // cudaFuncAttribute and CUfunction_attribute share these
@@ -113,14 +115,25 @@ enum FuncAttribute : int {  // cudaFuncAttribute and CUfunction_attribute share 
   kFuncClusterScheduling = 15,
 };
 
-enum MemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2, kManaged = 3 };  // cudaMemoryType; CUmemorytype agrees
+enum MemoryType : int {
+  kUnregistered = 0,
+  kHost = 1,
+  kDevice = 2,
+  kManaged = 3
+};  // cudaMemoryType; CUmemorytype agrees
 struct PointerAttributes {
   int type, device;
   void *device_pointer, *host_pointer;
   long reserved[8];
 };
 
-enum CopyKind : int { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefaultKind = 4 };
+enum CopyKind : int {
+  kHostToHost = 0,
+  kHostToDevice = 1,
+  kDeviceToHost = 2,
+  kDeviceToDevice = 3,
+  kDefaultKind = 4
+};
 
 struct KernelNodeParams {  // cudaKernelNodeParams
   void* func;
@@ -204,12 +217,16 @@ struct DeviceProperties {
   int texture_limits[25];
   int surface_limits[14];
   size_t surface_alignment;
-  int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc, async_engines, unified_addressing;
-  int memory_bus_bits, l2_bytes, persisting_l2_bytes, max_threads_per_multiprocessor, stream_priorities;
+  int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc, async_engines,
+      unified_addressing;
+  int memory_bus_bits, l2_bytes, persisting_l2_bytes, max_threads_per_multiprocessor,
+      stream_priorities;
   int global_l1, local_l1;
   size_t shared_per_multiprocessor;
-  int registers_per_multiprocessor, managed_memory, multi_gpu_board, multi_gpu_group, host_native_atomics;
-  int pageable_access, concurrent_managed, compute_preemption, host_pointer_registered, cooperative_launch;
+  int registers_per_multiprocessor, managed_memory, multi_gpu_board, multi_gpu_group,
+      host_native_atomics;
+  int pageable_access, concurrent_managed, compute_preemption, host_pointer_registered,
+      cooperative_launch;
   size_t shared_per_block_optin;
   int pageable_host_tables, direct_managed, max_blocks_per_multiprocessor, access_policy_window;
   size_t reserved_shared_per_block;
@@ -217,7 +234,8 @@ struct DeviceProperties {
   unsigned rdma_flush;
   int rdma_ordering;
   unsigned pool_handles;
-  int deferred_array, ipc_event, cluster_launch, unified_function_pointers, numa_config, numa_id, mps, host_numa;
+  int deferred_array, ipc_event, cluster_launch, unified_function_pointers, numa_config, numa_id,
+      mps, host_numa;
   unsigned pci_device_id, pci_subsystem_id;
   int host_numa_ipc, reserved[56];
 };

@@ -1,5 +1,5 @@
-// Compares the declared interface with the toolkit's own headers; compiled only where they are found.
-// SPDX-License-Identifier: Apache-2.0
+// Compares the declared interface with the toolkit's own headers; compiled only where they are
+// found. SPDX-License-Identifier: Apache-2.0
 #include "shim/abi.h"
 
 #include <cuda.h>
@@ -70,7 +70,8 @@ TEST(Abi, NumbersAreTheToolkits) {
   EXPECT_EQ(int{kPeerAccessNotEnabled}, int{cudaErrorPeerAccessNotEnabled});
   EXPECT_EQ(int{kCooperativeTooLarge}, int{cudaErrorCooperativeLaunchTooLarge});
   EXPECT_EQ(int{kAttrClusterDimension}, int{cudaLaunchAttributeClusterDimension});
-  EXPECT_EQ(int{kAttrProgrammaticSerialization}, int{cudaLaunchAttributeProgrammaticStreamSerialization});
+  EXPECT_EQ(int{kAttrProgrammaticSerialization},
+            int{cudaLaunchAttributeProgrammaticStreamSerialization});
   EXPECT_EQ(int{kAttrCooperative}, int{CU_LAUNCH_ATTRIBUTE_COOPERATIVE});
   EXPECT_EQ(int{kAttrNvlinkScheduling}, int{CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING});
   EXPECT_EQ(int{kFuncMaxDynamicShared}, int{cudaFuncAttributeMaxDynamicSharedMemorySize});

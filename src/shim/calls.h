@@ -1,6 +1,6 @@
-// Owns the comparison of two recorded calls: the same work, where every difference is explained by the arguments.
-// Pure. A pointer is explained when both calls point to the same place of their own tensors or their own scratch.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the comparison of two recorded calls: the same work, where every difference is explained by
+// the arguments. Pure. A pointer is explained when both calls point to the same place of their own
+// tensors or their own scratch. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -21,8 +21,9 @@ struct CallView {
 std::vector<uint32_t> allocations_of(const std::vector<Step>& steps);
 
 // nullopt: the calls are the same. Else the first difference in words.
-std::optional<std::string> difference(const Request& request, const Recording& recording, const Places& places,
-                                      const CallView& first, const CallView& second);
+std::optional<std::string> difference(const Request& request, const Recording& recording,
+                                      const Places& places, const CallView& first,
+                                      const CallView& second);
 
 // "operation 3 (launch gemm)".
 std::string work_name(const OrderedCall& call, size_t index);

@@ -1,5 +1,5 @@
-// The recorder's pure parts, linked directly: tensor-map rules, occupancy, device answers, module images, entry points.
-// SPDX-License-Identifier: Apache-2.0
+// The recorder's pure parts, linked directly: tensor-map rules, occupancy, device answers, module
+// images, entry points. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,7 +8,6 @@
 #include "shim/module_image.h"
 #include "shim/occupancy.h"
 #include "shim/tensor_map.h"
-
 
 namespace ptxb::shim {
 namespace {
@@ -72,24 +71,44 @@ TEST(TensorMap, DocumentedRulesAreChecked) {
       {[](PlanTensorMap& m) { m.swizzle = 1; }, "exceeds the swizzle span of 32 bytes"},
       {[](PlanTensorMap& m) { m.element_strides[1] = 9; }, "elementStrides[1]"},
       {[](PlanTensorMap& m) { m.element_strides[1] = 0; }, "elementStrides[1]"},
-      {[](PlanTensorMap& m) { m.dtype = 0; m.oob_fill = 1; }, "NaN fill"},
-      {[](PlanTensorMap& m) { m.dtype = 15; m.dims[0] = 7168; }, "boxDim[0] of this packed type"},
-      {[](PlanTensorMap& m) { m.dtype = 14; m.address += 16; }, "globalAddress is not a multiple of 32"},
+      {[](PlanTensorMap& m) {
+         m.dtype = 0;
+         m.oob_fill = 1;
+       },
+       "NaN fill"},
+      {[](PlanTensorMap& m) {
+         m.dtype = 15;
+         m.dims[0] = 7168;
+       },
+       "boxDim[0] of this packed type"},
+      {[](PlanTensorMap& m) {
+         m.dtype = 14;
+         m.address += 16;
+       },
+       "globalAddress is not a multiple of 32"},
   };
   for (const auto& one : kCases) {
     PlanTensorMap map = good_map();
     one.spoil(map);
-    EXPECT_NE(tensor_map_fault(map).find(one.fault), std::string::npos) << one.fault << ": " << tensor_map_fault(map);
+    EXPECT_NE(tensor_map_fault(map).find(one.fault), std::string::npos)
+        << one.fault << ": " << tensor_map_fault(map);
   }
 }
 
 TEST(TensorMap, LegalVariantsPass) {
   void (*const kLegal[])(PlanTensorMap&) = {
       [](PlanTensorMap& m) { m.element_strides[0] = 0; },  // ignored without an interleave
-      [](PlanTensorMap& m) { m.swizzle = 0; m.box[0] = 256; },
+      [](PlanTensorMap& m) {
+        m.swizzle = 0;
+        m.box[0] = 256;
+      },
       [](PlanTensorMap& m) { m.strides_bytes[0] = 0; },
       [](PlanTensorMap& m) { m.oob_fill = 1; },
-      [](PlanTensorMap& m) { m.dtype = 15; m.box[0] = 128; m.strides_bytes[0] = 14336; },
+      [](PlanTensorMap& m) {
+        m.dtype = 15;
+        m.box[0] = 128;
+        m.strides_bytes[0] = 14336;
+      },
   };
   for (auto change : kLegal) {
     PlanTensorMap map = good_map();
@@ -104,16 +123,19 @@ TEST(Occupancy, FollowsThreadsRegistersAndSharedMemory) {
     uint64_t threads, dynamic_shared;
     uint32_t blocks;
   } const kCases[] = {
-      {16, 0, 256, 0, 8},         {32, 0, 1024, 0, 2},        {168, 0, 384, 200 << 10, 1}, {255, 0, 256, 0, 1},
-      {128, 0, 128, 0, 4},        {40, 0, 32, 0, 32},         {16, 16384, 128, 0, 13},     {16, 0, 128, 231424, 1},
-      {16, 0, 128, 232449, 0},    {255, 0, 1024, 0, 0},       {16, 0, 0, 0, 0},            {16, 0, 2048, 0, 0},
+      {16, 0, 256, 0, 8},      {32, 0, 1024, 0, 2},     {168, 0, 384, 200 << 10, 1},
+      {255, 0, 256, 0, 1},     {128, 0, 128, 0, 4},     {40, 0, 32, 0, 32},
+      {16, 16384, 128, 0, 13}, {16, 0, 128, 231424, 1}, {16, 0, 128, 232449, 0},
+      {255, 0, 1024, 0, 0},    {16, 0, 0, 0, 0},        {16, 0, 2048, 0, 0},
   };
   for (const auto& one : kCases) {
     KernelInfo kernel;
     kernel.registers = one.registers;
     kernel.static_shared_bytes = one.static_shared;
-    EXPECT_EQ(blocks_per_multiprocessor(h200(), kernel, one.threads, one.dynamic_shared), one.blocks)
-        << one.registers << " registers, " << one.threads << " threads, " << one.dynamic_shared << " bytes";
+    EXPECT_EQ(blocks_per_multiprocessor(h200(), kernel, one.threads, one.dynamic_shared),
+              one.blocks)
+        << one.registers << " registers, " << one.threads << " threads, " << one.dynamic_shared
+        << " bytes";
   }
 }
 
@@ -135,7 +157,8 @@ TEST(Device, AnswersComeFromTheChip) {
 TEST(ModuleImage, PtxKernelsHaveTheirParameters) {
   auto image = read_image(
       ".version 8.0\n.target sm_90a\n.address_size 64\n.global .align 4 .b8 table[64];\n"
-      ".visible .entry k(.param .u64 a, .param .u32 b, .param .align 64 .b8 m[128])\n.maxntid 256, 1, 1\n{\n ret;\n}\n");
+      ".visible .entry k(.param .u64 a, .param .u32 b, .param .align 64 .b8 m[128])\n.maxntid 256, "
+      "1, 1\n{\n ret;\n}\n");
   ASSERT_TRUE(image) << image.error().message;
   ASSERT_EQ(image->module.kernels.size(), 1u);
   const KernelInfo& kernel = image->module.kernels[0];
@@ -149,9 +172,15 @@ TEST(ModuleImage, PtxKernelsHaveTheirParameters) {
 
 TEST(ModuleImage, MalformedImagesAreErrorsNotCrashes) {
   EXPECT_FALSE(read_image("hello"));
-  EXPECT_FALSE(read_image(std::string("\x7f" "ELF", 4)));
+  EXPECT_FALSE(
+      read_image(std::string("\x7f"
+                             "ELF",
+                             4)));
   std::string header(64, '\0');
-  std::memcpy(header.data(), "\x7f" "ELF\x02", 5);
+  std::memcpy(header.data(),
+              "\x7f"
+              "ELF\x02",
+              5);
   header[18] = static_cast<char>(190);
   for (size_t i = 40; i < 64; ++i) header[i] = static_cast<char>(0xff);  // sections far outside
   EXPECT_FALSE(read_image(header));

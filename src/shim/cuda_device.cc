@@ -1,5 +1,5 @@
-// Driver API: initialisation, devices, contexts, errors, entry points, modules, functions, occupancy.
-// SPDX-License-Identifier: Apache-2.0
+// Driver API: initialisation, devices, contexts, errors, entry points, modules, functions,
+// occupancy. SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
 #include <cstring>
@@ -51,7 +51,9 @@ int proc_address(const char* name, void** function, int version, uint64_t flags,
     known = true;
     if (row.version <= version) best = &row;
   }
-  std::string symbol = best ? best->symbol : known ? "" : name;  // a versioned spelling may be asked for directly
+  std::string symbol = best    ? best->symbol
+                       : known ? ""
+                               : name;  // a versioned spelling may be asked for directly
   if (!symbol.empty() && (flags & kPerThread)) {
     for (const char* suffix : {"_ptsz", "_ptds"}) {
       if (void* found = own_symbol(symbol + suffix)) *function = found;
@@ -94,8 +96,8 @@ int max_blocks(int* blocks, void* function, int threads, size_t shared_bytes) {
   Kernel* kernel = recorder().kernel_of(function);
   if (!kernel) return abi::kInvalidHandle;
   if (!blocks || threads <= 0) return abi::kInvalidValue;
-  *blocks = static_cast<int>(
-      blocks_per_multiprocessor(recorder().chip(), kernel->info, static_cast<uint64_t>(threads), shared_bytes));
+  *blocks = static_cast<int>(blocks_per_multiprocessor(
+      recorder().chip(), kernel->info, static_cast<uint64_t>(threads), shared_bytes));
   return abi::kSuccess;
 }
 
@@ -203,8 +205,10 @@ ENTRY(cuDevicePrimaryCtxRetain, (void** handle, int device), {
   *handle = &context;
   return abi::kSuccess;
 })
-ENTRY(cuDevicePrimaryCtxRelease_v2, (int device), { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
-ENTRY(cuDevicePrimaryCtxSetFlags_v2, (int device, unsigned), { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
+ENTRY(cuDevicePrimaryCtxRelease_v2, (int device),
+      { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
+ENTRY(cuDevicePrimaryCtxSetFlags_v2, (int device, unsigned),
+      { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
 ENTRY(cuDevicePrimaryCtxGetState, (int device, unsigned* flags, int* active), {
   if (device != 0) return abi::kInvalidDevice;
   *flags = 0;
@@ -222,22 +226,26 @@ ENTRY(cuGetErrorString, (int code, const char** text), {
   *text = error_text(code);
   return *text ? abi::kSuccess : abi::kInvalidValue;
 })
-ENTRY(cuGetProcAddress_v2, (const char* name, void** function, int version, uint64_t flags, int* status), {
-  return proc_address(name, function, version, flags, status);
-})
-ENTRY(cuGetProcAddress, (const char* name, void** function, int version, uint64_t flags), {
-  return proc_address(name, function, version, flags, nullptr);
-})
+ENTRY(cuGetProcAddress_v2,
+      (const char* name, void** function, int version, uint64_t flags, int* status),
+      { return proc_address(name, function, version, flags, status); })
+ENTRY(cuGetProcAddress, (const char* name, void** function, int version, uint64_t flags),
+      { return proc_address(name, function, version, flags, nullptr); })
 
 ENTRY(cuModuleLoadData, (void** module, const void* image), { return load(kApi, module, image); })
-ENTRY(cuModuleLoadDataEx, (void** module, const void* image, unsigned, int*, void**), { return load(kApi, module, image); })
-ENTRY(cuLibraryLoadData, (void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned), {
-  return load(kApi, library, image);
-})
-ENTRY(cuModuleUnload, (void* module), { return recorder().module_of(module) ? abi::kSuccess : abi::kInvalidHandle; })
-ENTRY(cuLibraryUnload, (void* library), { return recorder().module_of(library) ? abi::kSuccess : abi::kInvalidHandle; })
-ENTRY(cuModuleGetFunction, (void** function, void* module, const char* name), { return get_kernel(function, module, name); })
-ENTRY(cuLibraryGetKernel, (void** kernel, void* library, const char* name), { return get_kernel(kernel, library, name); })
+ENTRY(cuModuleLoadDataEx, (void** module, const void* image, unsigned, int*, void**),
+      { return load(kApi, module, image); })
+ENTRY(cuLibraryLoadData,
+      (void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned),
+      { return load(kApi, library, image); })
+ENTRY(cuModuleUnload, (void* module),
+      { return recorder().module_of(module) ? abi::kSuccess : abi::kInvalidHandle; })
+ENTRY(cuLibraryUnload, (void* library),
+      { return recorder().module_of(library) ? abi::kSuccess : abi::kInvalidHandle; })
+ENTRY(cuModuleGetFunction, (void** function, void* module, const char* name),
+      { return get_kernel(function, module, name); })
+ENTRY(cuLibraryGetKernel, (void** kernel, void* library, const char* name),
+      { return get_kernel(kernel, library, name); })
 ENTRY(cuLibraryGetModule, (void** module, void* library), {
   *module = recorder().module_of(library);
   return *module ? abi::kSuccess : abi::kInvalidHandle;
@@ -246,12 +254,10 @@ ENTRY(cuKernelGetFunction, (void** function, void* kernel), {
   *function = recorder().kernel_of(kernel);
   return *function ? abi::kSuccess : abi::kInvalidHandle;
 })
-ENTRY(cuModuleGetGlobal_v2, (uint64_t * address, size_t* bytes, void* module, const char* name), {
-  return get_global(address, bytes, module, name);
-})
-ENTRY(cuLibraryGetGlobal, (uint64_t * address, size_t* bytes, void* library, const char* name), {
-  return get_global(address, bytes, library, name);
-})
+ENTRY(cuModuleGetGlobal_v2, (uint64_t * address, size_t* bytes, void* module, const char* name),
+      { return get_global(address, bytes, module, name); })
+ENTRY(cuLibraryGetGlobal, (uint64_t * address, size_t* bytes, void* library, const char* name),
+      { return get_global(address, bytes, library, name); })
 
 ENTRY(cuFuncGetAttribute, (int* value, int attribute, void* function), {
   Kernel* kernel = recorder().kernel_of(function);
@@ -263,7 +269,8 @@ ENTRY(cuFuncGetAttribute, (int* value, int attribute, void* function), {
 })
 ENTRY(cuFuncSetAttribute, (void* function, int attribute, int value), {
   Kernel* kernel = recorder().kernel_of(function);
-  return kernel ? set_function_attribute(recorder(), kApi, *kernel, attribute, value) : abi::kInvalidHandle;
+  return kernel ? set_function_attribute(recorder(), kApi, *kernel, attribute, value)
+                : abi::kInvalidHandle;
 })
 ENTRY(cuKernelGetAttribute, (int* value, int attribute, void* function, int), {
   Kernel* kernel = recorder().kernel_of(function);
@@ -275,11 +282,11 @@ ENTRY(cuKernelGetAttribute, (int* value, int attribute, void* function, int), {
 })
 ENTRY(cuKernelSetAttribute, (int attribute, int value, void* function, int), {
   Kernel* kernel = recorder().kernel_of(function);
-  return kernel ? set_function_attribute(recorder(), kApi, *kernel, attribute, value) : abi::kInvalidHandle;
+  return kernel ? set_function_attribute(recorder(), kApi, *kernel, attribute, value)
+                : abi::kInvalidHandle;
 })
-ENTRY(cuFuncSetCacheConfig, (void* function, int), {
-  return recorder().kernel_of(function) ? abi::kSuccess : abi::kInvalidHandle;
-})
+ENTRY(cuFuncSetCacheConfig, (void* function, int),
+      { return recorder().kernel_of(function) ? abi::kSuccess : abi::kInvalidHandle; })
 ENTRY(cuFuncGetName, (const char** name, void* function), {
   Kernel* kernel = recorder().kernel_of(function);
   if (!kernel) return abi::kInvalidHandle;
@@ -294,34 +301,37 @@ ENTRY(cuFuncGetParamInfo, (void* function, size_t index, size_t* offset, size_t*
   return abi::kSuccess;
 })
 
-ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int* blocks, void* function, int threads, size_t shared_bytes), {
-  return max_blocks(blocks, function, threads, shared_bytes);
-})
+ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+      (int* blocks, void* function, int threads, size_t shared_bytes),
+      { return max_blocks(blocks, function, threads, shared_bytes); })
 ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-      (int* blocks, void* function, int threads, size_t shared_bytes, unsigned), {
-  return max_blocks(blocks, function, threads, shared_bytes);
-})
-ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, void* function, int blocks, int threads), {
-  Kernel* kernel = recorder().kernel_of(function);
-  if (!kernel) return abi::kInvalidHandle;
-  if (blocks <= 0 || threads <= 0) return abi::kInvalidValue;
-  *bytes = dynamic_shared_for(recorder().chip(), kernel->info, static_cast<uint64_t>(blocks));
-  return abi::kSuccess;
-})
+      (int* blocks, void* function, int threads, size_t shared_bytes, unsigned),
+      { return max_blocks(blocks, function, threads, shared_bytes); })
+ENTRY(cuOccupancyAvailableDynamicSMemPerBlock,
+      (size_t * bytes, void* function, int blocks, int threads), {
+        Kernel* kernel = recorder().kernel_of(function);
+        if (!kernel) return abi::kInvalidHandle;
+        if (blocks <= 0 || threads <= 0) return abi::kInvalidValue;
+        *bytes = dynamic_shared_for(recorder().chip(), kernel->info, static_cast<uint64_t>(blocks));
+        return abi::kSuccess;
+      })
 ENTRY(cuOccupancyMaxPotentialClusterSize, (int* size, void* function, const DriverLaunchConfig*), {
   Kernel* kernel = recorder().kernel_of(function);
   if (!kernel) return abi::kInvalidHandle;
   *size = max_cluster_size(recorder().chip(), *kernel);
   return abi::kSuccess;
 })
-ENTRY(cuOccupancyMaxActiveClusters, (int* clusters, void* function, const DriverLaunchConfig* config), {
-  Kernel* kernel = recorder().kernel_of(function);
-  if (!kernel) return abi::kInvalidHandle;
-  if (!config) return abi::kInvalidValue;
-  LaunchShape shape;
-  shape.block = {config->block.x, config->block.y, config->block.z};
-  shape.dynamic_shared_bytes = config->dynamic_shared_bytes;
-  if (Code code = recorder().read_attributes(kApi, config->attributes, config->attribute_count, shape)) return code;
-  *clusters = active_clusters(recorder().chip(), *kernel, shape);
-  return abi::kSuccess;
-})
+ENTRY(cuOccupancyMaxActiveClusters,
+      (int* clusters, void* function, const DriverLaunchConfig* config), {
+        Kernel* kernel = recorder().kernel_of(function);
+        if (!kernel) return abi::kInvalidHandle;
+        if (!config) return abi::kInvalidValue;
+        LaunchShape shape;
+        shape.block = {config->block.x, config->block.y, config->block.z};
+        shape.dynamic_shared_bytes = config->dynamic_shared_bytes;
+        if (Code code = recorder().read_attributes(kApi, config->attributes,
+                                                   config->attribute_count, shape))
+          return code;
+        *clusters = active_clusters(recorder().chip(), *kernel, shape);
+        return abi::kSuccess;
+      })

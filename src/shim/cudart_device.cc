@@ -7,12 +7,14 @@
 #include "shim/cudart.h"
 
 // libcuda.so.1
-extern "C" int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags, int* status);
+extern "C" int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags,
+                                   int* status);
 
 namespace ptxb::shim {
 namespace {
 
-int entry_point(const char* name, void** function, unsigned version, unsigned long long flags, int* result) {
+int entry_point(const char* name, void** function, unsigned version, unsigned long long flags,
+                int* result) {
   if (!name || !function) return abi::kInvalidValue;
   int status = 0;
   *function = nullptr;
@@ -38,7 +40,8 @@ ENTRY(cudaGetDevice, (int* device), {
   return abi::kSuccess;
 })
 ENTRY(cudaSetDevice, (int device), { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
-ENTRY(cudaInitDevice, (int device, unsigned, unsigned), { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
+ENTRY(cudaInitDevice, (int device, unsigned, unsigned),
+      { return device == 0 ? abi::kSuccess : abi::kInvalidDevice; })
 ENTRY(cudaChooseDevice, (int* device, const void*), {
   *device = 0;
   return abi::kSuccess;
@@ -123,28 +126,28 @@ extern "C" const char* cudaGetErrorString(int code) {
   return text ? text : "unrecognized error code";
 }
 
-ENTRY(cudaGetDriverEntryPoint, (const char* name, void** function, unsigned long long flags, int* result), {
-  return entry_point(name, function, kCudaVersion, flags, result);
-})
-ENTRY(cudaGetDriverEntryPoint_ptsz, (const char* name, void** function, unsigned long long flags, int* result), {
-  return entry_point(name, function, kCudaVersion, flags ? flags : kPerThreadFlag, result);
-})
+ENTRY(cudaGetDriverEntryPoint,
+      (const char* name, void** function, unsigned long long flags, int* result),
+      { return entry_point(name, function, kCudaVersion, flags, result); })
+ENTRY(cudaGetDriverEntryPoint_ptsz,
+      (const char* name, void** function, unsigned long long flags, int* result),
+      { return entry_point(name, function, kCudaVersion, flags ? flags : kPerThreadFlag, result); })
 ENTRY(cudaGetDriverEntryPointByVersion,
-      (const char* name, void** function, unsigned version, unsigned long long flags, int* result), {
-  return entry_point(name, function, version, flags, result);
-})
+      (const char* name, void** function, unsigned version, unsigned long long flags, int* result),
+      { return entry_point(name, function, version, flags, result); })
 ENTRY(cudaGetDriverEntryPointByVersion_ptsz,
-      (const char* name, void** function, unsigned version, unsigned long long flags, int* result), {
-  return entry_point(name, function, version, flags ? flags : kPerThreadFlag, result);
-})
+      (const char* name, void** function, unsigned version, unsigned long long flags, int* result),
+      { return entry_point(name, function, version, flags ? flags : kPerThreadFlag, result); })
 
-ENTRY(cudaLibraryLoadData, (void** library, const void* code, void*, void**, unsigned, void*, void**, unsigned), {
-  Module* module = nullptr;
-  int result = recorder().load_module(kApi, code, &module);
-  if (library) *library = module;
-  return result;
-})
-ENTRY(cudaLibraryUnload, (void* library), { return recorder().module_of(library) ? abi::kSuccess : abi::kInvalidHandle; })
+ENTRY(cudaLibraryLoadData,
+      (void** library, const void* code, void*, void**, unsigned, void*, void**, unsigned), {
+        Module* module = nullptr;
+        int result = recorder().load_module(kApi, code, &module);
+        if (library) *library = module;
+        return result;
+      })
+ENTRY(cudaLibraryUnload, (void* library),
+      { return recorder().module_of(library) ? abi::kSuccess : abi::kInvalidHandle; })
 ENTRY(cudaLibraryGetKernel, (void** kernel, void* library, const char* name), {
   Module* module = recorder().module_of(library);
   if (!module || !kernel || !name) return abi::kInvalidValue;
@@ -158,7 +161,9 @@ ENTRY(cudaLibraryGetGlobal, (void** pointer, size_t* size_bytes, void* library, 
   if (!module || !name) return abi::kInvalidValue;
   auto found = module->variables.find(name);
   if (found == module->variables.end()) return abi::kNotFound;
-  if (pointer) *pointer = reinterpret_cast<void*>(recorder().symbol_address(module->index, found->first, found->second));
+  if (pointer)
+    *pointer = reinterpret_cast<void*>(
+        recorder().symbol_address(module->index, found->first, found->second));
   if (size_bytes) *size_bytes = found->second;
   return abi::kSuccess;
 })

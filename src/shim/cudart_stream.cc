@@ -30,8 +30,10 @@ int fill_kernel(const char* api, const KernelNodeParams* p, GraphNode& node) {
   shape.dynamic_shared_bytes = p->dynamic_shared_bytes;
   Kernel* kernel = recorder().kernel_of(p->func);
   KernelLaunch launch;
-  if (Code code = recorder().make_launch(api, kernel, shape, p->params, p->extra, launch)) return code;
-  if (auto* old = std::get_if<KernelLaunch>(&node.action)) {  // attributes stay when parameters change
+  if (Code code = recorder().make_launch(api, kernel, shape, p->params, p->extra, launch))
+    return code;
+  if (auto* old =
+          std::get_if<KernelLaunch>(&node.action)) {  // attributes stay when parameters change
     launch.cooperative = old->cooperative;
     launch.programmatic_serialization = old->programmatic_serialization;
     if (old->cluster.x) launch.cluster = old->cluster;
@@ -43,8 +45,13 @@ int fill_kernel(const char* api, const KernelNodeParams* p, GraphNode& node) {
 }
 
 int fill_memset(const MemsetNodeParams* p, GraphNode& node) {
-  if (!p || (p->element_bytes != 1 && p->element_bytes != 2 && p->element_bytes != 4)) return abi::kInvalidValue;
-  Memset memset{bits(p->destination), p->height > 1 ? p->pitch_bytes : 0, p->value, p->element_bytes, p->width_elements,
+  if (!p || (p->element_bytes != 1 && p->element_bytes != 2 && p->element_bytes != 4))
+    return abi::kInvalidValue;
+  Memset memset{bits(p->destination),
+                p->height > 1 ? p->pitch_bytes : 0,
+                p->value,
+                p->element_bytes,
+                p->width_elements,
                 p->height};
   if (p->element_bytes < 4) memset.value &= (1u << (8 * p->element_bytes)) - 1;
   node.kind = GraphNode::Kind::Memset;
@@ -52,7 +59,8 @@ int fill_memset(const MemsetNodeParams* p, GraphNode& node) {
   return abi::kSuccess;
 }
 
-int fill_copy(const char* api, void* destination, const void* source, size_t count, GraphNode& node) {
+int fill_copy(const char* api, void* destination, const void* source, size_t count,
+              GraphNode& node) {
   if (recorder().is_device(bits(source)) && !recorder().is_device(bits(destination))) {
     recorder().unsupported(api, "the host reads device data");
   }
@@ -82,17 +90,18 @@ int copy_1d_of(const Memcpy3DParams* p, const char* api, GraphNode& node) {
     recorder().unsupported(api, "a copy node of more than one row");
   }
   return fill_copy(api, static_cast<char*>(p->destination.pointer) + p->destination_position.x,
-                   static_cast<const char*>(p->source.pointer) + p->source_position.x, p->extent.x, node);
+                   static_cast<const char*>(p->source.pointer) + p->source_position.x, p->extent.x,
+                   node);
 }
 
 }  // namespace
 }  // namespace ptxb::shim
 
 ENTRY(cudaStreamCreate, (void** stream), { return recorder().create_stream(stream, 0, 0); })
-ENTRY(cudaStreamCreateWithFlags, (void** stream, unsigned flags), { return recorder().create_stream(stream, flags, 0); })
-ENTRY(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority), {
-  return recorder().create_stream(stream, flags, priority);
-})
+ENTRY(cudaStreamCreateWithFlags, (void** stream, unsigned flags),
+      { return recorder().create_stream(stream, flags, 0); })
+ENTRY(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority),
+      { return recorder().create_stream(stream, flags, priority); })
 ENTRY(cudaStreamDestroy, (void* stream), { return recorder().destroy_stream(kApi, stream); })
 STREAM_ENTRY(cudaStreamSynchronize, _ptsz, (void* stream), {
   Stream* on = stream_at(stream);
@@ -103,9 +112,8 @@ STREAM_ENTRY(cudaStreamQuery, _ptsz, (void* stream), {
   Stream* on = stream_at(stream);
   return on ? recorder().synchronize(kApi, on) : int{abi::kInvalidHandle};
 })
-STREAM_ENTRY(cudaStreamWaitEvent, _ptsz, (void* stream, void* event, unsigned), {
-  return recorder().wait_event(kApi, stream_at(stream), event);
-})
+STREAM_ENTRY(cudaStreamWaitEvent, _ptsz, (void* stream, void* event, unsigned),
+             { return recorder().wait_event(kApi, stream_at(stream), event); })
 STREAM_ENTRY(cudaStreamGetFlags, _ptsz, (void* stream, unsigned* flags), {
   Stream* on = stream_at(stream);
   if (!on || !flags) return abi::kInvalidHandle;
@@ -144,11 +152,11 @@ STREAM_ENTRY(cudaStreamCopyAttributes, _ptsz, (void* destination, void* source),
 })
 
 ENTRY(cudaEventCreate, (void** event), { return recorder().create_event(event, 0); })
-ENTRY(cudaEventCreateWithFlags, (void** event, unsigned flags), { return recorder().create_event(event, flags); })
+ENTRY(cudaEventCreateWithFlags, (void** event, unsigned flags),
+      { return recorder().create_event(event, flags); })
 ENTRY(cudaEventDestroy, (void* event), { return recorder().destroy_event(event); })
-STREAM_ENTRY(cudaEventRecord, _ptsz, (void* event, void* stream), {
-  return recorder().record_event(kApi, event, stream_at(stream));
-})
+STREAM_ENTRY(cudaEventRecord, _ptsz, (void* event, void* stream),
+             { return recorder().record_event(kApi, event, stream_at(stream)); })
 STREAM_ENTRY(cudaEventRecordWithFlags, _ptsz, (void* event, void* stream, unsigned flags), {
   if (flags) recorder().unsupported(kApi, "external events");
   return recorder().record_event(kApi, event, stream_at(stream));
@@ -170,28 +178,29 @@ STREAM_ENTRY(cudaStreamBeginCapture, _ptsz, (void* stream, int mode), {
   return on ? recorder().begin_capture(kApi, on, mode, nullptr) : int{abi::kInvalidHandle};
 })
 STREAM_ENTRY(cudaStreamBeginCaptureToGraph, _ptsz,
-             (void* stream, void* graph, void* const*, const void*, size_t dependencies, int mode), {
-  Stream* on = stream_at(stream);
-  Graph* into = recorder().graph_of(graph);
-  if (!on || !into) return abi::kInvalidHandle;
-  if (dependencies) recorder().unsupported(kApi, "capture with dependencies");
-  return recorder().begin_capture(kApi, on, mode, into);
-})
-STREAM_ENTRY(cudaStreamEndCapture, _ptsz, (void* stream, void** graph), {
-  return recorder().end_capture(kApi, stream_at(stream), graph);
-})
-STREAM_ENTRY(cudaStreamIsCapturing, _ptsz, (void* stream, int* status), {
-  return capture_status(stream_at(stream), status);
-})
+             (void* stream, void* graph, void* const*, const void*, size_t dependencies, int mode),
+             {
+               Stream* on = stream_at(stream);
+               Graph* into = recorder().graph_of(graph);
+               if (!on || !into) return abi::kInvalidHandle;
+               if (dependencies) recorder().unsupported(kApi, "capture with dependencies");
+               return recorder().begin_capture(kApi, on, mode, into);
+             })
+STREAM_ENTRY(cudaStreamEndCapture, _ptsz, (void* stream, void** graph),
+             { return recorder().end_capture(kApi, stream_at(stream), graph); })
+STREAM_ENTRY(cudaStreamIsCapturing, _ptsz, (void* stream, int* status),
+             { return capture_status(stream_at(stream), status); })
 STREAM_ENTRY(cudaStreamGetCaptureInfo, _ptsz,
-             (void* stream, int* status, unsigned long long* id, void** graph, const void***, const void**, size_t* count), {
-  Stream* on = stream_at(stream);
-  if (int code = capture_status(on, status)) return code;
-  if (on->capture && count) recorder().unsupported(kApi, "capture dependencies");
-  if (id) *id = on->capture ? bits(on->capture) : 0;
-  if (graph) *graph = on->capture;
-  return abi::kSuccess;
-})
+             (void* stream, int* status, unsigned long long* id, void** graph, const void***,
+              const void**, size_t* count),
+             {
+               Stream* on = stream_at(stream);
+               if (int code = capture_status(on, status)) return code;
+               if (on->capture && count) recorder().unsupported(kApi, "capture dependencies");
+               if (id) *id = on->capture ? bits(on->capture) : 0;
+               if (graph) *graph = on->capture;
+               return abi::kSuccess;
+             })
 ENTRY(cudaThreadExchangeStreamCaptureMode, (int* mode), {
   if (!mode || *mode < 0 || *mode > 2) return abi::kInvalidValue;
   thread_local int current = 0;
@@ -206,25 +215,24 @@ ENTRY(cudaGraphCreate, (void** graph, unsigned), {
 })
 ENTRY(cudaGraphDestroy, (void* graph), { return recorder().forget_graph(graph); })
 ENTRY(cudaGraphExecDestroy, (void* exec), { return recorder().forget_exec(exec); })
-ENTRY(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long flags), {
-  return recorder().instantiate(kApi, recorder().graph_of(graph), flags, exec);
-})
-ENTRY(cudaGraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags), {
-  return recorder().instantiate(kApi, recorder().graph_of(graph), flags, exec);
-})
-STREAM_ENTRY(cudaGraphInstantiateWithParams, _ptsz, (void** exec, void* graph, GraphInstantiateParams* params), {
-  if (!params) return abi::kInvalidValue;
-  int code = recorder().instantiate(kApi, recorder().graph_of(graph), params->flags, exec);
-  params->error_node = nullptr;
-  params->result = code ? 1 : 0;
-  return code;
-})
+ENTRY(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long flags),
+      { return recorder().instantiate(kApi, recorder().graph_of(graph), flags, exec); })
+ENTRY(cudaGraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags),
+      { return recorder().instantiate(kApi, recorder().graph_of(graph), flags, exec); })
+STREAM_ENTRY(cudaGraphInstantiateWithParams, _ptsz,
+             (void** exec, void* graph, GraphInstantiateParams* params), {
+               if (!params) return abi::kInvalidValue;
+               int code =
+                   recorder().instantiate(kApi, recorder().graph_of(graph), params->flags, exec);
+               params->error_node = nullptr;
+               params->result = code ? 1 : 0;
+               return code;
+             })
 STREAM_ENTRY(cudaGraphUpload, _ptsz, (void* exec, void* stream), {
   return recorder().exec_of(exec) && stream_at(stream) ? abi::kSuccess : abi::kInvalidValue;
 })
-STREAM_ENTRY(cudaGraphLaunch, _ptsz, (void* exec, void* stream), {
-  return recorder().launch_graph(kApi, recorder().exec_of(exec), stream_at(stream));
-})
+STREAM_ENTRY(cudaGraphLaunch, _ptsz, (void* exec, void* stream),
+             { return recorder().launch_graph(kApi, recorder().exec_of(exec), stream_at(stream)); })
 ENTRY(cudaGraphExecUpdate, (void* exec, void* graph, GraphUpdateInfo* info), {
   if (!info) return abi::kInvalidValue;
   return recorder().update(kApi, recorder().exec_of(exec), recorder().graph_of(graph), *info);
@@ -245,52 +253,62 @@ ENTRY(cudaGraphClone, (void** clone, void* graph), {
   return abi::kSuccess;
 })
 
-ENTRY(cudaGraphAddKernelNode, (void** node, void* graph, void* const* after, size_t count, const KernelNodeParams* params), {
-  GraphNode made;
-  if (int code = fill_kernel(kApi, params, made)) return code;
-  return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
-})
-ENTRY(cudaGraphAddMemsetNode, (void** node, void* graph, void* const* after, size_t count, const MemsetNodeParams* params), {
-  GraphNode made;
-  if (int code = fill_memset(params, made)) return code;
-  return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
-})
+ENTRY(cudaGraphAddKernelNode,
+      (void** node, void* graph, void* const* after, size_t count, const KernelNodeParams* params),
+      {
+        GraphNode made;
+        if (int code = fill_kernel(kApi, params, made)) return code;
+        return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
+      })
+ENTRY(cudaGraphAddMemsetNode,
+      (void** node, void* graph, void* const* after, size_t count, const MemsetNodeParams* params),
+      {
+        GraphNode made;
+        if (int code = fill_memset(params, made)) return code;
+        return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
+      })
 ENTRY(cudaGraphAddMemcpyNode1D,
-      (void** node, void* graph, void* const* after, size_t count, void* destination, const void* source, size_t bytes, int), {
-  GraphNode made;
-  if (int code = fill_copy(kApi, destination, source, bytes, made)) return code;
-  return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
-})
-ENTRY(cudaGraphAddMemcpyNode, (void** node, void* graph, void* const* after, size_t count, const Memcpy3DParams* params), {
-  GraphNode made;
-  if (int code = copy_1d_of(params, kApi, made)) return code;
-  return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
-})
-ENTRY(cudaGraphAddEmptyNode, (void** node, void* graph, void* const* after, size_t count), {
-  return recorder().add_node(recorder().graph_of(graph), after, count, GraphNode(), node);
-})
-ENTRY(cudaGraphAddChildGraphNode, (void** node, void* graph, void* const* after, size_t count, void* child), {
-  Graph* inner = recorder().graph_of(child);
-  if (!inner || inner->order().size() != inner->nodes.size()) return abi::kInvalidValue;
-  GraphNode made;
-  made.kind = GraphNode::Kind::Child;
-  made.child = inner->copy();
-  return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
-})
-ENTRY(cudaGraphAddDependencies, (void* graph, void* const* from, void* const* to, const void*, size_t count), {
-  Graph* in = recorder().graph_of(graph);
-  for (size_t i = 0; i < count; ++i) {
-    GraphNode* first = recorder().node_of(from[i]);
-    GraphNode* second = recorder().node_of(to[i]);
-    if (!in || !first || !second || first->graph != in || second->graph != in) return abi::kInvalidValue;
-    second->after.push_back(first->index);
-  }
-  return abi::kSuccess;
-})
+      (void** node, void* graph, void* const* after, size_t count, void* destination,
+       const void* source, size_t bytes, int),
+      {
+        GraphNode made;
+        if (int code = fill_copy(kApi, destination, source, bytes, made)) return code;
+        return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
+      })
+ENTRY(cudaGraphAddMemcpyNode,
+      (void** node, void* graph, void* const* after, size_t count, const Memcpy3DParams* params), {
+        GraphNode made;
+        if (int code = copy_1d_of(params, kApi, made)) return code;
+        return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
+      })
+ENTRY(cudaGraphAddEmptyNode, (void** node, void* graph, void* const* after, size_t count),
+      { return recorder().add_node(recorder().graph_of(graph), after, count, GraphNode(), node); })
+ENTRY(cudaGraphAddChildGraphNode,
+      (void** node, void* graph, void* const* after, size_t count, void* child), {
+        Graph* inner = recorder().graph_of(child);
+        if (!inner || inner->order().size() != inner->nodes.size()) return abi::kInvalidValue;
+        GraphNode made;
+        made.kind = GraphNode::Kind::Child;
+        made.child = inner->copy();
+        return recorder().add_node(recorder().graph_of(graph), after, count, std::move(made), node);
+      })
+ENTRY(cudaGraphAddDependencies,
+      (void* graph, void* const* from, void* const* to, const void*, size_t count), {
+        Graph* in = recorder().graph_of(graph);
+        for (size_t i = 0; i < count; ++i) {
+          GraphNode* first = recorder().node_of(from[i]);
+          GraphNode* second = recorder().node_of(to[i]);
+          if (!in || !first || !second || first->graph != in || second->graph != in)
+            return abi::kInvalidValue;
+          second->after.push_back(first->index);
+        }
+        return abi::kSuccess;
+      })
 ENTRY(cudaGraphGetNodes, (void* graph, void** nodes, size_t* count), {
   Graph* in = recorder().graph_of(graph);
   if (!in || !count) return abi::kInvalidValue;
-  for (size_t i = 0; nodes && i < *count; ++i) nodes[i] = i < in->nodes.size() ? in->nodes[i].get() : nullptr;
+  for (size_t i = 0; nodes && i < *count; ++i)
+    nodes[i] = i < in->nodes.size() ? in->nodes[i].get() : nullptr;
   *count = nodes ? std::min(*count, in->nodes.size()) : in->nodes.size();
   return abi::kSuccess;
 })
@@ -306,9 +324,14 @@ ENTRY(cudaGraphKernelNodeGetParams, (void* node, KernelNodeParams* params), {
   if (!at || at->kind != GraphNode::Kind::Kernel || !params) return abi::kInvalidValue;
   auto& launch = std::get<KernelLaunch>(at->action);
   at->param_pointers.clear();
-  for (const KernelParam& p : at->kernel->info.params) at->param_pointers.push_back(launch.params.data() + p.offset_bytes);
-  *params = {at->kernel, {launch.grid.x, launch.grid.y, launch.grid.z}, {launch.block.x, launch.block.y, launch.block.z},
-             launch.dynamic_shared_bytes, at->param_pointers.data(), nullptr};
+  for (const KernelParam& p : at->kernel->info.params)
+    at->param_pointers.push_back(launch.params.data() + p.offset_bytes);
+  *params = {at->kernel,
+             {launch.grid.x, launch.grid.y, launch.grid.z},
+             {launch.block.x, launch.block.y, launch.block.z},
+             launch.dynamic_shared_bytes,
+             at->param_pointers.data(),
+             nullptr};
   return abi::kSuccess;
 })
 ENTRY(cudaGraphKernelNodeSetParams, (void* node, const KernelNodeParams* params), {
@@ -326,8 +349,9 @@ ENTRY(cudaGraphExecMemsetNodeSetParams, (void* exec, void* node, const MemsetNod
   if (!at || at->kind != GraphNode::Kind::Memset) return abi::kInvalidValue;
   return fill_memset(params, *at);
 })
-ENTRY(cudaGraphExecMemcpyNodeSetParams1D, (void* exec, void* node, void* destination, const void* source, size_t bytes, int), {
-  GraphNode* at = node_in(recorder().exec_of(exec), node);
-  if (!at) return abi::kInvalidValue;
-  return fill_copy(kApi, destination, source, bytes, *at);
-})
+ENTRY(cudaGraphExecMemcpyNodeSetParams1D,
+      (void* exec, void* node, void* destination, const void* source, size_t bytes, int), {
+        GraphNode* at = node_in(recorder().exec_of(exec), node);
+        if (!at) return abi::kInvalidValue;
+        return fill_copy(kApi, destination, source, bytes, *at);
+      })

@@ -33,14 +33,30 @@ uint64_t scalar_bits(DType type, double value) {
   uint64_t bits = 0;
   auto put = [&bits](auto typed) { std::memcpy(&bits, &typed, sizeof typed); };
   switch (type) {
-    case DType::F64: put(value); break;
-    case DType::F32: put(static_cast<float>(value)); break;
-    case DType::F16: put(float_to_f16(static_cast<float>(value))); break;
-    case DType::BF16: put(float_to_bf16(static_cast<float>(value))); break;
-    case DType::E4M3: put(float_to_e4m3_satfinite(static_cast<float>(value))); break;
-    case DType::E5M2: put(float_to_e5m2_satfinite(static_cast<float>(value))); break;
-    case DType::Bool: put(static_cast<uint8_t>(value != 0)); break;
-    default: put(static_cast<int64_t>(value)); break;  // little endian: the low bytes are the narrower integer
+    case DType::F64:
+      put(value);
+      break;
+    case DType::F32:
+      put(static_cast<float>(value));
+      break;
+    case DType::F16:
+      put(float_to_f16(static_cast<float>(value)));
+      break;
+    case DType::BF16:
+      put(float_to_bf16(static_cast<float>(value)));
+      break;
+    case DType::E4M3:
+      put(float_to_e4m3_satfinite(static_cast<float>(value)));
+      break;
+    case DType::E5M2:
+      put(float_to_e5m2_satfinite(static_cast<float>(value)));
+      break;
+    case DType::Bool:
+      put(static_cast<uint8_t>(value != 0));
+      break;
+    default:
+      put(static_cast<int64_t>(value));
+      break;  // little endian: the low bytes are the narrower integer
   }
   return bits;
 }
@@ -50,12 +66,14 @@ uint64_t scalar_bits(DType type, double value) {
 Result<Entry> find_plain_entry(void* library, const Request& request, void* stream) {
   auto* call = reinterpret_cast<void (*)(void**)>(dlsym(library, "ptxbench_call"));
   if (!call || !dlsym(library, "run")) {
-    return not_found("the library exports no extern \"C\" function run as ptxbench_task.h declares it");
+    return not_found(
+        "the library exports no extern \"C\" function run as ptxbench_task.h declares it");
   }
   return Entry([call, request, stream](int index) {
     std::vector<uint64_t> values;
     for (const Argument& a : request.arguments) {
-      values.push_back(a.scalar ? scalar_bits(a.dtype, a.value) : a.addresses[static_cast<size_t>(index - 1)]);
+      values.push_back(a.scalar ? scalar_bits(a.dtype, a.value)
+                                : a.addresses[static_cast<size_t>(index - 1)]);
     }
     for (int64_t axis : request.axes) values.push_back(static_cast<uint64_t>(axis));
     values.push_back(reinterpret_cast<uint64_t>(stream));
@@ -80,7 +98,13 @@ struct TvmAny {
     void* pointer;
   };
 };
-enum TvmType : int32_t { kTvmNone = 0, kTvmInt = 1, kTvmBool = 2, kTvmFloat = 3, kTvmTensorPointer = 7 };
+enum TvmType : int32_t {
+  kTvmNone = 0,
+  kTvmInt = 1,
+  kTvmBool = 2,
+  kTvmFloat = 3,
+  kTvmTensorPointer = 7
+};
 struct TvmBytes {
   const char* data;
   size_t size;
@@ -111,13 +135,27 @@ void set_dtype(DlTensor& tensor, DType type) {
   switch (type) {
     case DType::F64:
     case DType::F32:
-    case DType::F16: tensor.code = kFloat; break;
-    case DType::BF16: tensor.code = kBfloat; break;
-    case DType::E4M3: tensor.code = kE4M3; break;
-    case DType::E5M2: tensor.code = kE5M2; break;
-    case DType::U8: tensor.code = kUint; break;
-    case DType::Bool: tensor.code = kBool; break;
-    default: tensor.code = kInt; break;
+    case DType::F16:
+      tensor.code = kFloat;
+      break;
+    case DType::BF16:
+      tensor.code = kBfloat;
+      break;
+    case DType::E4M3:
+      tensor.code = kE4M3;
+      break;
+    case DType::E5M2:
+      tensor.code = kE5M2;
+      break;
+    case DType::U8:
+      tensor.code = kUint;
+      break;
+    case DType::Bool:
+      tensor.code = kBool;
+      break;
+    default:
+      tensor.code = kInt;
+      break;
   }
 }
 
@@ -134,14 +172,17 @@ struct TvmArguments {
   void add(const Argument& a, int call) {
     TvmAny value{};
     if (a.scalar) {
-      bool real = a.dtype == DType::F64 || a.dtype == DType::F32 || a.dtype == DType::F16 || a.dtype == DType::BF16 ||
-                  a.dtype == DType::E4M3 || a.dtype == DType::E5M2;
+      bool real = a.dtype == DType::F64 || a.dtype == DType::F32 || a.dtype == DType::F16 ||
+                  a.dtype == DType::BF16 || a.dtype == DType::E4M3 || a.dtype == DType::E5M2;
       value.type = real ? kTvmFloat : a.dtype == DType::Bool ? kTvmBool : kTvmInt;
-      if (real) value.real = a.value;
-      else value.integer = static_cast<int64_t>(a.value);
+      if (real)
+        value.real = a.value;
+      else
+        value.integer = static_cast<int64_t>(a.value);
     } else {
       auto& shape = *extents.emplace_back(std::make_unique<std::vector<int64_t>>(a.shape));
-      auto& strides = *extents.emplace_back(std::make_unique<std::vector<int64_t>>(a.shape.size(), 1));
+      auto& strides =
+          *extents.emplace_back(std::make_unique<std::vector<int64_t>>(a.shape.size(), 1));
       for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
       auto& tensor = *tensors.emplace_back(std::make_unique<DlTensor>());
       tensor.data = reinterpret_cast<void*>(a.addresses[static_cast<size_t>(call - 1)]);
@@ -159,19 +200,25 @@ struct TvmArguments {
 
 }  // namespace
 
-Result<Entry> find_tvm_entry(void* library, void* tvm_library, const Request& request, void* stream) {
+Result<Entry> find_tvm_entry(void* library, void* tvm_library, const Request& request,
+                             void* stream) {
   auto* call = reinterpret_cast<TvmCall>(dlsym(library, "__tvm_ffi_run"));
-  if (!call) return not_found("the library exports no function run through TVM_FFI_DLL_EXPORT_TYPED_FUNC");
+  if (!call)
+    return not_found("the library exports no function run through TVM_FFI_DLL_EXPORT_TYPED_FUNC");
   auto* set_stream = reinterpret_cast<TvmSetStream>(dlsym(tvm_library, "TVMFFIEnvSetStream"));
-  auto* move_error = reinterpret_cast<TvmMoveError>(dlsym(tvm_library, "TVMFFIErrorMoveFromRaised"));
-  if (!set_stream || !move_error) return not_found("libtvm_ffi.so lacks TVMFFIEnvSetStream or TVMFFIErrorMoveFromRaised");
+  auto* move_error =
+      reinterpret_cast<TvmMoveError>(dlsym(tvm_library, "TVMFFIErrorMoveFromRaised"));
+  if (!set_stream || !move_error)
+    return not_found("libtvm_ffi.so lacks TVMFFIEnvSetStream or TVMFFIErrorMoveFromRaised");
   return Entry([=, &request](int index) {
     TvmArguments arguments;
     for (const Argument& a : request.arguments) arguments.add(a, index);
     return guarded([&]() -> std::string {
       set_stream(kDlCuda, 0, stream, nullptr);
       TvmAny result{};
-      if (call(nullptr, arguments.values.data(), static_cast<int32_t>(arguments.values.size()), &result) == 0) return {};
+      if (call(nullptr, arguments.values.data(), static_cast<int32_t>(arguments.values.size()),
+               &result) == 0)
+        return {};
       void* raised = nullptr;
       move_error(&raised);
       if (!raised) return "raised an error without a text";

@@ -26,12 +26,15 @@ std::optional<T> at(const std::string& bytes, uint64_t offset) {
 
 // The text of a string table entry, "" when out of range.
 std::string text_at(const std::string& bytes, const Elf64_Shdr& table, uint64_t offset) {
-  if (table.sh_offset > bytes.size() || table.sh_size > bytes.size() - table.sh_offset || offset >= table.sh_size) return {};
+  if (table.sh_offset > bytes.size() || table.sh_size > bytes.size() - table.sh_offset ||
+      offset >= table.sh_size)
+    return {};
   const char* begin = bytes.data() + table.sh_offset + offset;
   return std::string(begin, strnlen(begin, table.sh_size - offset));
 }
 
-// .nv.info.<kernel>: a list of {format, attribute, size or value}; sized ones carry `size` more bytes.
+// .nv.info.<kernel>: a list of {format, attribute, size or value}; sized ones carry `size` more
+// bytes.
 Result<std::vector<KernelParam>> read_params(const std::string& info, const std::string& kernel) {
   std::vector<KernelParam> params;
   uint32_t bank_offset = 0;
@@ -50,14 +53,16 @@ Result<std::vector<KernelParam>> read_params(const std::string& info, const std:
     if (attribute == kAttributeParamBank && size == 8) bank_offset = *at<uint16_t>(info, i + 4);
     i += size;
   }
-  std::sort(params.begin(), params.end(),
-            [](const KernelParam& a, const KernelParam& b) { return a.offset_bytes < b.offset_bytes; });
+  std::sort(params.begin(), params.end(), [](const KernelParam& a, const KernelParam& b) {
+    return a.offset_bytes < b.offset_bytes;
+  });
   uint32_t end = 0;
   for (KernelParam& p : params) {
-    // Offsets count from the parameters' place in the constant bank, alignment from the bank's beginning: keep the latter,
-    // so that tensor maps lie at multiples of 64.
+    // Offsets count from the parameters' place in the constant bank, alignment from the bank's
+    // beginning: keep the latter, so that tensor maps lie at multiples of 64.
     p.offset_bytes += bank_offset % 64;
-    if (p.offset_bytes < end || p.size_bytes == 0 || p.offset_bytes + p.size_bytes > PlanLimits::kParamBytes) {
+    if (p.offset_bytes < end || p.size_bytes == 0 ||
+        p.offset_bytes + p.size_bytes > PlanLimits::kParamBytes) {
       return bad_input("cubin: parameters of " + kernel + " overlap or are too large");
     }
     end = p.offset_bytes + p.size_bytes;
@@ -83,13 +88,15 @@ Result<ModuleImage> read_ptx(const std::string& text) {
       }
     }
     kernel.static_shared_bytes = static_cast<uint32_t>(std::min<uint64_t>(shared, 1u << 20));
-    uint64_t bound = function.required_threads.x ? function.required_threads.volume() : function.max_threads.volume();
+    uint64_t bound = function.required_threads.x ? function.required_threads.volume()
+                                                 : function.max_threads.volume();
     if (bound) kernel.max_threads = static_cast<uint32_t>(std::min<uint64_t>(bound, 1024));
     kernel.required_cluster = function.required_cluster;
     out.module.kernels.push_back(std::move(kernel));
   }
   for (const ptx::Variable& v : parsed.variables) {
-    if ((v.space == ptx::Space::Global || v.space == ptx::Space::Const) && !v.is_extern) out.variables[v.name] = v.size_bytes;
+    if ((v.space == ptx::Space::Global || v.space == ptx::Space::Const) && !v.is_extern)
+      out.variables[v.name] = v.size_bytes;
   }
   return out;
 }
@@ -100,7 +107,8 @@ Result<std::string> image_bytes(const void* image) {
   const auto* bytes = static_cast<const char*>(image);
   uint32_t magic = 0;
   std::memcpy(&magic, bytes, sizeof magic);
-  if (magic == kFatbinMagic || magic == kFatbinWrapperMagic) return unsupported("a fat binary image");
+  if (magic == kFatbinMagic || magic == kFatbinWrapperMagic)
+    return unsupported("a fat binary image");
   if (std::memcmp(bytes, ELFMAG, SELFMAG) != 0) {
     size_t length = strnlen(bytes, PlanLimits::kModuleBytes + 1);
     if (length > PlanLimits::kModuleBytes) return limit_error("a module image of more than 64 MiB");
@@ -110,8 +118,10 @@ Result<std::string> image_bytes(const void* image) {
   std::memcpy(&header, bytes, sizeof header);
   uint64_t end = sizeof header;
   auto grow = [&end](uint64_t begin, uint64_t size) {
-    if (begin < PlanLimits::kModuleBytes && size <= PlanLimits::kModuleBytes) end = std::max(end, begin + size);
-    else end = PlanLimits::kModuleBytes + 1;
+    if (begin < PlanLimits::kModuleBytes && size <= PlanLimits::kModuleBytes)
+      end = std::max(end, begin + size);
+    else
+      end = PlanLimits::kModuleBytes + 1;
   };
   grow(header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   grow(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr));
@@ -126,8 +136,8 @@ Result<std::string> image_bytes(const void* image) {
 
 Result<ModuleImage> read_cubin(const std::string& bytes) {
   auto header = at<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_machine != 190 /* EM_CUDA */) {
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != 190 /* EM_CUDA */) {
     return bad_input("not a cubin (ELF64 for CUDA)");
   }
   std::vector<Elf64_Shdr> sections;
@@ -148,7 +158,8 @@ Result<ModuleImage> read_cubin(const std::string& bytes) {
       }
       KernelInfo kernel;
       kernel.name = section_name.substr(kInfo.size());
-      PTXB_TRY(kernel.params, read_params(bytes.substr(section.sh_offset, section.sh_size), kernel.name));
+      PTXB_TRY(kernel.params,
+               read_params(bytes.substr(section.sh_offset, section.sh_size), kernel.name));
       out.module.kernels.push_back(std::move(kernel));
     }
     if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;

@@ -1,5 +1,5 @@
-// Owns reading what cuModuleLoadData is given: PTX text or a cubin, its kernels' parameters and its variables.
-// The image comes from the candidate: hostile. Nothing is executed.
+// Owns reading what cuModuleLoadData is given: PTX text or a cubin, its kernels' parameters and its
+// variables. The image comes from the candidate: hostile. Nothing is executed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,9 @@ struct ModuleImage {
   std::map<std::string, uint64_t> variables;  // name, bytes
 };
 
-// Copies an image from memory: its size is its own claim (ELF section table, or the terminating zero of text).
-// Errors: Unsupported for fat binaries and unknown forms, BadInput for malformed ones, Limit when longer than 64 MiB.
+// Copies an image from memory: its size is its own claim (ELF section table, or the terminating
+// zero of text). Errors: Unsupported for fat binaries and unknown forms, BadInput for malformed
+// ones, Limit when longer than 64 MiB.
 Result<std::string> image_bytes(const void* image);
 Result<ModuleImage> read_image(const std::string& bytes);
 // Kernels and variables of a cubin (ELF64, section .nv.info.<kernel>, attribute KPARAM_INFO).

@@ -1,5 +1,5 @@
-// Records what nvcc compiles (testdata/test_kernels.cu); skipped where no CUDA toolkit is installed.
-// SPDX-License-Identifier: Apache-2.0
+// Records what nvcc compiles (testdata/test_kernels.cu); skipped where no CUDA toolkit is
+// installed. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,13 +29,18 @@ Task task() {
 // Runs nvcc in `folder`; false with its words on failure.
 ::testing::AssertionResult nvcc(const Path& folder, std::vector<std::string> arguments) {
   os::Command command;
-  command.argv = {PTXB_NVCC, "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-I" + folder.string(),
+  command.argv = {PTXB_NVCC,
+                  "-std=c++17",
+                  "-gencode",
+                  "arch=compute_90a,code=sm_90a",
+                  "-I" + folder.string(),
                   PTXB_SOURCE_DIR "/src/shim/testdata/test_kernels.cu"};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.limits.wall_s = 120;
   auto finished = os::run(command);
   if (!finished) return ::testing::AssertionFailure() << finished.error().message;
-  if (!finished->exit.ok()) return ::testing::AssertionFailure() << finished->err.text() << finished->out.text();
+  if (!finished->exit.ok())
+    return ::testing::AssertionFailure() << finished->err.text() << finished->out.text();
   return ::testing::AssertionSuccess();
 }
 
@@ -44,10 +49,13 @@ TEST(Nvcc, HostCodeOfEveryKindIsRecorded) {
   auto folder = TempFolder::make("nvcc");
   ASSERT_TRUE(folder);
   ASSERT_TRUE(write_file(folder->path() / "ptxbench_task.h", task_header(task().definition)));
-  Path library = folder->path() / "candidate.so", cubin = folder->path() / "candidate.cubin", ptx = folder->path() / "candidate.ptx";
-  ASSERT_TRUE(nvcc(folder->path(), {"-shared", "-cudart=shared", "-Xcompiler=-fPIC", "-o", library.string()}));
+  Path library = folder->path() / "candidate.so", cubin = folder->path() / "candidate.cubin",
+       ptx = folder->path() / "candidate.ptx";
+  ASSERT_TRUE(nvcc(folder->path(),
+                   {"-shared", "-cudart=shared", "-Xcompiler=-fPIC", "-o", library.string()}));
   // Another flag than the host library's, so that the compiler's hashes in names may differ.
-  ASSERT_TRUE(nvcc(folder->path(), {"-cubin", "-lineinfo", "-keep", "-keep-dir", folder->path().string(), "-o", cubin.string()}));
+  ASSERT_TRUE(nvcc(folder->path(), {"-cubin", "-lineinfo", "-keep", "-keep-dir",
+                                    folder->path().string(), "-o", cubin.string()}));
   std::filesystem::rename(folder->path() / "test_kernels.ptx", ptx);
   std::filesystem::permissions(folder->path(), std::filesystem::perms(0755));
 
@@ -64,12 +72,14 @@ TEST(Nvcc, HostCodeOfEveryKindIsRecorded) {
   ASSERT_TRUE(from_cubin) << from_cubin.error().message;
   for (const KernelInfo& kernel : artifact.kernels) {
     const auto& others = from_cubin->module.kernels;
-    auto same = std::find_if(others.begin(), others.end(), [&](const KernelInfo& k) { return k.name == kernel.name; });
+    auto same = std::find_if(others.begin(), others.end(),
+                             [&](const KernelInfo& k) { return k.name == kernel.name; });
     ASSERT_NE(same, others.end()) << kernel.name;
     ASSERT_EQ(same->params.size(), kernel.params.size()) << kernel.name;
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       EXPECT_EQ(same->params[i].size_bytes, kernel.params[i].size_bytes) << kernel.name;
-      EXPECT_EQ(same->params[i].offset_bytes % 64 == 0 || kernel.params[i].size_bytes != 128, true) << kernel.name;
+      EXPECT_EQ(same->params[i].offset_bytes % 64 == 0 || kernel.params[i].size_bytes != 128, true)
+          << kernel.name;
     }
   }
   for (const auto& [name, size] : image->variables) artifact.symbols.push_back({name, size, false});
@@ -123,7 +133,8 @@ TEST(Nvcc, WrongSignatureDoesNotCompile) {
   Task other = task();
   other.definition.inputs[0].dtype = DType::BF16;
   ASSERT_TRUE(write_file(folder->path() / "ptxbench_task.h", task_header(other.definition)));
-  auto built = nvcc(folder->path(), {"-shared", "-cudart=shared", "-Xcompiler=-fPIC", "-o", (folder->path() / "c.so").string()});
+  auto built = nvcc(folder->path(), {"-shared", "-cudart=shared", "-Xcompiler=-fPIC", "-o",
+                                     (folder->path() / "c.so").string()});
   ASSERT_FALSE(built);
   EXPECT_NE(std::string(built.message()).find("run"), std::string::npos);
 }

@@ -8,7 +8,8 @@ namespace ptxb::shim {
 
 namespace {
 
-// Work that something comes after; `started`: also after the beginning of the call on the caller's stream.
+// Work that something comes after; `started`: also after the beginning of the call on the caller's
+// stream.
 struct Front {
   std::vector<uint32_t> work;
   bool started = false;
@@ -21,20 +22,25 @@ struct Front {
   }
 };
 
-bool is_blocking(StreamKind kind) { return kind != StreamKind::NonBlocking && kind != StreamKind::Legacy; }
+bool is_blocking(StreamKind kind) {
+  return kind != StreamKind::NonBlocking && kind != StreamKind::Legacy;
+}
 
 class Orderer {
  public:
-  Orderer(const Recording& recording, const std::vector<Step>& steps) : recording_(recording), steps_(steps) {}
+  Orderer(const Recording& recording, const std::vector<Step>& steps)
+      : recording_(recording), steps_(steps) {}
 
   Result<OrderedCall> run() {
     fronts_.resize(recording_.streams.size());
-    if (fronts_.size() < 2) return bad_input("recording: the caller's and the legacy stream are missing");
+    if (fronts_.size() < 2)
+      return bad_input("recording: the caller's and the legacy stream are missing");
     fronts_[kCaller].started = true;
     for (step_ = 0; step_ < steps_.size(); ++step_) {
       take(steps_[step_]);
       if (too_wide_ || next_lane_ >= PlanLimits::kStreams) {
-        return limit_error("more than " + std::to_string(kMostConcurrent) + " concurrent pieces of work");
+        return limit_error("more than " + std::to_string(kMostConcurrent) +
+                           " concurrent pieces of work");
       }
     }
     finish();
@@ -52,8 +58,12 @@ class Orderer {
         fronts_[step.stream] = add(*step.action, before, lane_of(step.stream), step.stream);
         break;
       }
-      case Step::Kind::Graph: graph(step); break;
-      case Step::Kind::RecordEvent: events_[step.event] = entering(step.stream); break;
+      case Step::Kind::Graph:
+        graph(step);
+        break;
+      case Step::Kind::RecordEvent:
+        events_[step.event] = entering(step.stream);
+        break;
       case Step::Kind::WaitEvent: {
         Front front = entering(step.stream);
         front.merge(events_[step.event]);
@@ -61,14 +71,19 @@ class Orderer {
         fronts_[step.stream] = std::move(front);
         break;
       }
-      case Step::Kind::SyncStream: wait(entering(step.stream)); break;
-      case Step::Kind::SyncEvent: wait(events_[step.event]); break;
+      case Step::Kind::SyncStream:
+        wait(entering(step.stream));
+        break;
+      case Step::Kind::SyncEvent:
+        wait(events_[step.event]);
+        break;
       case Step::Kind::SyncDevice:
         for (const Front& front : fronts_) wait(front);
         break;
       case Step::Kind::Allocate:
       case Step::Kind::Free:
-      case Step::Kind::FreeAsync: break;
+      case Step::Kind::FreeAsync:
+        break;
     }
   }
 
@@ -77,7 +92,8 @@ class Orderer {
     prune(host_);
   }
 
-  // What the next work on a stream comes after: the legacy stream and the blocking ones wait for each other.
+  // What the next work on a stream comes after: the legacy stream and the blocking ones wait for
+  // each other.
   Front entering(uint32_t stream) {
     Front front = fronts_[stream];
     if (recording_.streams[stream] == StreamKind::Legacy) {
@@ -100,7 +116,8 @@ class Orderer {
   }
 
   bool reaches(uint32_t later, uint32_t earlier) const {
-    return later == earlier || (earlier < later && (reach_[later][earlier / 64] >> (earlier % 64) & 1));
+    return later == earlier ||
+           (earlier < later && (reach_[later][earlier / 64] >> (earlier % 64) & 1));
   }
 
   // Drops work that other work of the front already comes after.
@@ -109,7 +126,8 @@ class Orderer {
     std::vector<uint32_t> kept;
     for (size_t i = 0; i < front.work.size(); ++i) {
       bool covered = false;
-      for (size_t j = i + 1; j < front.work.size() && !covered; ++j) covered = reaches(front.work[j], front.work[i]);
+      for (size_t j = i + 1; j < front.work.size() && !covered; ++j)
+        covered = reaches(front.work[j], front.work[i]);
       if (!covered) kept.push_back(front.work[i]);
     }
     front.work = std::move(kept);
@@ -126,7 +144,8 @@ class Orderer {
     work.step = step_;
     std::vector<uint64_t> reach(index / 64 + 1, 0);
     auto cover = [&](uint32_t earlier) {
-      for (size_t word = 0; word < reach_[earlier].size(); ++word) reach[word] |= reach_[earlier][word];
+      for (size_t word = 0; word < reach_[earlier].size(); ++word)
+        reach[word] |= reach_[earlier][word];
       reach[earlier / 64] |= uint64_t{1} << (earlier % 64);
     };
     bool started = before.started;
@@ -169,7 +188,8 @@ class Orderer {
         before.merge(ends[earlier]);
       }
       prune(before);
-      // The first root goes on in the stream's own lane; else continue a predecessor that nobody continued yet.
+      // The first root goes on in the stream's own lane; else continue a predecessor that nobody
+      // continued yet.
       std::optional<uint32_t> lane;
       if (node.after.empty() && !main_taken) {
         lane = lane_of(step.stream);
@@ -199,7 +219,8 @@ class Orderer {
     Front end = entering(kCaller);
     end.merge(host_);
     for (uint32_t i = 0; i < out_.work.size() && !out_.after_end; ++i) {
-      bool ended = std::any_of(end.work.begin(), end.work.end(), [&](uint32_t last) { return reaches(last, i); });
+      bool ended = std::any_of(end.work.begin(), end.work.end(),
+                               [&](uint32_t last) { return reaches(last, i); });
       if (!ended) out_.after_end = i;
     }
   }
@@ -208,9 +229,9 @@ class Orderer {
   const std::vector<Step>& steps_;
   OrderedCall out_;
   size_t step_ = 0;
-  std::vector<Front> fronts_;           // by stream
-  std::map<uint32_t, Front> events_;    // recorded in this call; others happened before it
-  Front host_;                          // what the host has waited for
+  std::vector<Front> fronts_;                 // by stream
+  std::map<uint32_t, Front> events_;          // recorded in this call; others happened before it
+  Front host_;                                // what the host has waited for
   std::vector<std::vector<uint64_t>> reach_;  // by work: bits of all work that it comes after
   std::vector<bool> started_;
   std::map<uint32_t, uint32_t> lanes_, last_in_lane_;

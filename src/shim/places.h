@@ -1,5 +1,5 @@
-// Owns what an address of a recording means: which tensor of which call, which allocation, which symbol.
-// Pure; the recorder never hands out an address twice, so every address has one meaning.
+// Owns what an address of a recording means: which tensor of which call, which allocation, which
+// symbol. Pure; the recorder never hands out an address twice, so every address has one meaning.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,8 @@ struct Place {
   enum class Kind { Argument, Allocation, Symbol } kind = Kind::Argument;
   int call = 0;        // Argument: 1..3
   uint32_t index = 0;  // of the argument, allocation or symbol
-  uint64_t base = 0;   // its first byte; the address may lie a little before or behind (pointer arithmetic)
+  uint64_t base =
+      0;  // its first byte; the address may lie a little before or behind (pointer arithmetic)
 };
 
 class Places {

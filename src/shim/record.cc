@@ -16,8 +16,8 @@ namespace ptxb::shim {
 
 namespace {
 
-// Where each call's tensors and the scratch lie: far apart, and with low words that small integers in a kernel's
-// parameters do not form by accident.
+// Where each call's tensors and the scratch lie: far apart, and with low words that small integers
+// in a kernel's parameters do not form by accident.
 constexpr uint64_t kCallBegin[kCalls] = {0x2111'a4c0'0000, 0x2222'b5e0'0000, 0x2333'c780'0000};
 constexpr uint64_t kScratchBegin = 0x2445'9e40'0000;
 constexpr uint64_t kRecordingBytes = 512u << 20;
@@ -56,7 +56,8 @@ Result<Argument> argument_of(const Task& task, const TensorSpec& tensor, bool ou
   if (tensor.scalar) {
     auto given = task.workload.inputs.find(tensor.name);
     if (given == task.workload.inputs.end() || given->second.kind != WorkloadInput::Kind::Scalar) {
-      return bad_input("workload " + task.workload.uuid + ": no value for the scalar " + tensor.name);
+      return bad_input("workload " + task.workload.uuid + ": no value for the scalar " +
+                       tensor.name);
     }
     a.value = given->second.value;
     return a;
@@ -100,25 +101,31 @@ std::vector<std::string> refused_texts(const Recording& recording, int call) {
 RecordOutcome no_entry(const Recording& recording) {
   std::string cause = one_line(recording.detail);
   if (cause.find("undefined symbol: run") != std::string::npos) {
-    return failed(Verdict::NoEntry, "the candidate does not define run", "define extern \"C\" void run(...) as ptxbench_task.h declares it");
+    return failed(Verdict::NoEntry, "the candidate does not define run",
+                  "define extern \"C\" void run(...) as ptxbench_task.h declares it");
   }
-  return failed(Verdict::NoEntry, cause.empty() ? "the library has no entry" : cause,
-                "define the entry as the task asks, and use no libraries but CUDA's runtime and driver");
+  return failed(
+      Verdict::NoEntry, cause.empty() ? "the library has no entry" : cause,
+      "define the entry as the task asks, and use no libraries but CUDA's runtime and driver");
 }
 
 }  // namespace
 
-Result<Request> make_request(const Artifact& artifact, const Task& task, const RecordSettings& settings) {
+Result<Request> make_request(const Artifact& artifact, const Task& task,
+                             const RecordSettings& settings) {
   const arch::Chip* chip =
       settings.chip.empty() ? arch::default_chip(artifact.arch) : arch::find_chip(settings.chip);
-  if (!chip) return not_found("no chip profile for \"" + (settings.chip.empty() ? artifact.arch : settings.chip) + "\"");
+  if (!chip)
+    return not_found("no chip profile for \"" +
+                     (settings.chip.empty() ? artifact.arch : settings.chip) + "\"");
   Request request;
   request.library = artifact.host_library;
   request.tvm_library = artifact.binding == Binding::TvmFfi ? settings.tvm_library : "";
   request.binding = artifact.binding;
   request.chip = limits_of(*chip);
   request.kernels = artifact.kernels;
-  for (const SymbolInfo& symbol : artifact.symbols) request.symbols.push_back({0, symbol.name, 0, symbol.size_bytes});
+  for (const SymbolInfo& symbol : artifact.symbols)
+    request.symbols.push_back({0, symbol.name, 0, symbol.size_bytes});
   for (const TensorSpec& input : task.definition.inputs) {
     PTXB_TRY(Argument a, argument_of(task, input, false));
     request.arguments.push_back(std::move(a));
@@ -129,30 +136,37 @@ Result<Request> make_request(const Artifact& artifact, const Task& task, const R
   }
   for (const Axis& axis : task.definition.axes) {
     auto bound = task.axes.find(axis.name);
-    if (bound == task.axes.end()) return bad_input("task " + task.definition.name + ": axis " + axis.name + " is not bound");
+    if (bound == task.axes.end())
+      return bad_input("task " + task.definition.name + ": axis " + axis.name + " is not bound");
     request.axes.push_back(bound->second);
   }
   place_arguments(request);
   return request;
 }
 
-Result<RecordOutcome> judge(const Request& request, const Recording& recording, const Artifact& artifact, const Task& task) {
+Result<RecordOutcome> judge(const Request& request, const Recording& recording,
+                            const Artifact& artifact, const Task& task) {
   switch (recording.ending) {
-    case Ending::Complete: break;
-    case Ending::NoEntry: return no_entry(recording);
+    case Ending::Complete:
+      break;
+    case Ending::NoEntry:
+      return no_entry(recording);
     case Ending::Threw:
-      return failed(Verdict::LaunchError, "run " + one_line(recording.detail), "return from run without raising errors");
+      return failed(Verdict::LaunchError, "run " + one_line(recording.detail),
+                    "return from run without raising errors");
     case Ending::Unsupported:
       return failed(Verdict::LaunchUnsupported, one_line(recording.detail),
-                    "host code may launch and copy on the device, but not depend on device data or on other resources");
+                    "host code may launch and copy on the device, but not depend on device data or "
+                    "on other resources");
     case Ending::Exited: {
       bool cuda_failed = !recording.refusals.empty();
-      return failed(cuda_failed ? Verdict::LaunchError : Verdict::HostCrash, one_line(recording.detail),
-                    "return from run instead of ending the process");
+      return failed(cuda_failed ? Verdict::LaunchError : Verdict::HostCrash,
+                    one_line(recording.detail), "return from run instead of ending the process");
     }
   }
   PTXB_TRY(auto reduced, reduce(request, recording));
-  if (auto* none = std::get_if<NoPlan>(&reduced)) return failed(none->verdict, one_line(none->cause), none->hint);
+  if (auto* none = std::get_if<NoPlan>(&reduced))
+    return failed(none->verdict, one_line(none->cause), none->hint);
   RecordOutcome out;
   out.plan = std::move(std::get<LaunchPlan>(reduced));
   out.plan.arch = artifact.arch;
@@ -163,7 +177,8 @@ Result<RecordOutcome> judge(const Request& request, const Recording& recording, 
   out.plan.axes = task.axes;
   out.plan.modules[0] = {"candidate", artifact.ptx, artifact.cubin, artifact.kernels};
   if (auto sense = validate(out.plan); !sense) {
-    return failed(Verdict::LaunchError, "the recorded work makes no sense: " + one_line(sense.error().message),
+    return failed(Verdict::LaunchError,
+                  "the recorded work makes no sense: " + one_line(sense.error().message),
                   "give kernels, copies and tensor maps addresses inside of live buffers");
   }
   out.refused = refused_texts(recording, 2);
@@ -174,17 +189,28 @@ Result<RecordOutcome> judge(const Request& request, const Recording& recording, 
 namespace {
 
 // What the wait status alone says; nullopt: the process ended well.
-std::optional<RecordOutcome> crash(const os::Exit& exit, const std::string& progress, bool has_recording, double wall_s) {
+std::optional<RecordOutcome> crash(const os::Exit& exit, const std::string& progress,
+                                   bool has_recording, double wall_s) {
   using Kind = os::Exit::Kind;
-  std::string during = progress.find("call 1") == std::string::npos ? " while the library was loaded" : " in run";
+  std::string during =
+      progress.find("call 1") == std::string::npos ? " while the library was loaded" : " in run";
   switch (exit.kind) {
     case Kind::TimedOut:
-      return failed(Verdict::HostTimeout, "the host function did not return within " + std::to_string(static_cast<int>(wall_s)) + " s",
+      return failed(Verdict::HostTimeout,
+                    "the host function did not return within " +
+                        std::to_string(static_cast<int>(wall_s)) + " s",
                     "do the work on the device; the host function only launches it");
-    case Kind::MemoryLimit: return failed(Verdict::HostCrash, "the host function used too much memory" , "allocate less host memory");
-    case Kind::ProcessLimit: return failed(Verdict::HostCrash, "the host function started too many threads or processes", "start none");
-    case Kind::FolderLimit: return failed(Verdict::HostCrash, "the host function wrote too many bytes to files", "write none");
-    case Kind::OutputLimit: return failed(Verdict::HostCrash, "the host function printed too much", "print nothing");
+    case Kind::MemoryLimit:
+      return failed(Verdict::HostCrash, "the host function used too much memory",
+                    "allocate less host memory");
+    case Kind::ProcessLimit:
+      return failed(Verdict::HostCrash, "the host function started too many threads or processes",
+                    "start none");
+    case Kind::FolderLimit:
+      return failed(Verdict::HostCrash, "the host function wrote too many bytes to files",
+                    "write none");
+    case Kind::OutputLimit:
+      return failed(Verdict::HostCrash, "the host function printed too much", "print nothing");
     case Kind::Signal: {
       std::string cause = "the host function crashed" + during + ": " + os::summary(exit);
       std::string hint = "run the host function under a debugger";
@@ -201,20 +227,23 @@ std::optional<RecordOutcome> crash(const os::Exit& exit, const std::string& prog
       }
       return failed(Verdict::HostCrash, cause, hint);
     }
-    case Kind::Code: break;
+    case Kind::Code:
+      break;
   }
   if (exit.number == 0 && has_recording) return std::nullopt;
   return failed(Verdict::HostCrash,
-                "the host function ended the process" + during + " with exit code " + std::to_string(exit.number),
+                "the host function ended the process" + during + " with exit code " +
+                    std::to_string(exit.number),
                 "return from run instead of ending the process");
 }
 
-
 }  // namespace
 
-Result<RecordOutcome> record(const Artifact& artifact, const Task& task, const RecordSettings& settings) {
+Result<RecordOutcome> record(const Artifact& artifact, const Task& task,
+                             const RecordSettings& settings) {
   PTXB_CHECK(settings.sandbox != nullptr);
-  if (artifact.binding == Binding::Ptx) return bad_input("a PTX candidate has no host function to record");
+  if (artifact.binding == Binding::Ptx)
+    return bad_input("a PTX candidate has no host function to record");
   if (artifact.host_library.empty()) return harness_error("the artifact has no host library");
   if (artifact.binding == Binding::TvmFfi && settings.tvm_library.empty()) {
     return harness_error("this candidate needs tvm-ffi, and no libtvm_ffi.so was found");
@@ -223,8 +252,10 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task, const R
   PTXB_TRY(Request request, make_request(artifact, task, settings));
   PTXB_TRY(TempFolder work, TempFolder::make("ptxbench-record-"));
   const os::Sandbox& sandbox = *settings.sandbox;
-  Path program = std::filesystem::absolute(settings.program), library = std::filesystem::absolute(artifact.host_library);
-  os::Bind program_bind(program.parent_path(), "/ptxbench/bin"), library_bind(library.parent_path(), "/ptxbench/candidate"),
+  Path program = std::filesystem::absolute(settings.program),
+       library = std::filesystem::absolute(artifact.host_library);
+  os::Bind program_bind(program.parent_path(), "/ptxbench/bin"),
+      library_bind(library.parent_path(), "/ptxbench/candidate"),
       work_bind(work.path(), "/ptxbench/work");
   os::SandboxRoom room;
   room.read_only = {program_bind, library_bind};
@@ -241,18 +272,21 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task, const R
 
   os::Command command;
   Path inside = sandbox.inside(work_bind);
-  command.argv = {(sandbox.inside(program_bind) / program.filename()).string(), (inside / "request.json").string(),
-                  (inside / "recording.json").string()};
+  command.argv = {(sandbox.inside(program_bind) / program.filename()).string(),
+                  (inside / "request.json").string(), (inside / "recording.json").string()};
   command.limits.wall_s = settings.wall_s;
   command.limits.memory_bytes = settings.memory_bytes;
-  command.limits.data_bytes = settings.memory_bytes;  // malloc says no before the kernel has to kill
+  command.limits.data_bytes =
+      settings.memory_bytes;  // malloc says no before the kernel has to kill
   command.limits.processes = settings.processes;
   command.limits.file_size_bytes = kRecordingBytes;
   command.limits.output_bytes = 1u << 20;
   PTXB_TRY(os::Finished finished, sandbox.run(command, room));
 
   std::string progress;
-  if (auto text = read_file(work.path() / (std::string("recording.json") + kProgressEnding), 1u << 20)) progress = *text;
+  if (auto text =
+          read_file(work.path() / (std::string("recording.json") + kProgressEnding), 1u << 20))
+    progress = *text;
   if (progress.find("loading") == std::string::npos) {
     return harness_error("ptxbench-record did not start: " + os::summary(finished.exit) + ": " +
                          one_line(finished.err.head));
@@ -262,11 +296,14 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task, const R
     outcome.seconds = now_s() - begin_s;
     return outcome;
   };
-  if (auto crashed = crash(finished.exit, progress, text.has_value(), settings.wall_s)) return finish(*std::move(crashed));
+  if (auto crashed = crash(finished.exit, progress, text.has_value(), settings.wall_s))
+    return finish(*std::move(crashed));
   // From here on the file may have been written by the candidate itself: anything odd is its doing.
   auto forged = [&](const Error& error) {
-    return finish(failed(Verdict::HostCrash, "the recording is not one that the recorder writes: " + one_line(error.message),
-                         "do not interfere with the recorder"));
+    return finish(
+        failed(Verdict::HostCrash,
+               "the recording is not one that the recorder writes: " + one_line(error.message),
+               "do not interfere with the recorder"));
   };
   auto json = parse_json(*text, "recording");
   if (!json) return forged(json.error());

@@ -1,7 +1,7 @@
-// ptxbench-record REQUEST.json RECORDING.json: loads an untrusted host library against the shims, calls its entry three
-// times, writes what it asked of the device. Runs in the sandbox; the caller judges by the wait status and the file.
-// Exit codes: 0 the recording was written, 3 our own trouble before anything untrusted was loaded.
-// SPDX-License-Identifier: Apache-2.0
+// ptxbench-record REQUEST.json RECORDING.json: loads an untrusted host library against the shims,
+// calls its entry three times, writes what it asked of the device. Runs in the sandbox; the caller
+// judges by the wait status and the file. Exit codes: 0 the recording was written, 3 our own
+// trouble before anything untrusted was loaded. SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -46,7 +46,8 @@ void on_exit() {
   if (finished) return;
   Recorder& recorder = Recorder::get();
   std::string detail = "the host function called exit()";
-  if (const Refusal* last = recorder.last_refusal()) detail += "; " + last->api + " had failed before: " + last->why;
+  if (const Refusal* last = recorder.last_refusal())
+    detail += "; " + last->api + " had failed before: " + last->why;
   recorder.stop(Ending::Exited, std::move(detail));
 }
 
@@ -55,7 +56,8 @@ void on_fault(int number, siginfo_t* info, void*) {
   char text[64] = "fault 0x";
   size_t length = 8;
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  for (int shift = 60; shift >= 0; shift -= 4) text[length++] = "0123456789abcdef"[(address >> shift) & 15];
+  for (int shift = 60; shift >= 0; shift -= 4)
+    text[length++] = "0123456789abcdef"[(address >> shift) & 15];
   text[length++] = '\n';
   if (::write(progress_file, text, length) < 0) ::_exit(128 + number);
   ::signal(number, SIG_DFL);
@@ -101,7 +103,8 @@ bool processes_left() {
 }
 
 void progress(const char* what) {
-  if (::write(progress_file, what, std::strlen(what)) < 0) fail("cannot write beside the recording");
+  if (::write(progress_file, what, std::strlen(what)) < 0)
+    fail("cannot write beside the recording");
 }
 
 Result<Entry> load(const Request& request, void* stream) {
@@ -126,7 +129,8 @@ int record_main(int argc, char** argv) {
   if (!json) fail(json.error().message);
   auto request = request_from_json(*json, argv[1]);
   if (!request) fail(request.error().message);
-  progress_file = ::open((output_path + kProgressEnding).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  progress_file = ::open((output_path + kProgressEnding).c_str(),
+                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (progress_file < 0) fail("cannot write beside " + output_path);
 
   Recorder& recorder = Recorder::get();
@@ -144,7 +148,8 @@ int record_main(int argc, char** argv) {
     if (threads_left(threads)) {
       recorder.stop(Ending::Unsupported, "threads: run left a thread running when it returned");
     }
-    if (processes_left()) recorder.stop(Ending::Unsupported, "processes: run left a process behind when it returned");
+    if (processes_left())
+      recorder.stop(Ending::Unsupported, "processes: run left a process behind when it returned");
     recorder.leave_call();
   }
   recorder.stop(Ending::Complete, "");

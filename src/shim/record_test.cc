@@ -1,5 +1,5 @@
-// Records hand-written candidates (testdata/) through the sandbox: what must pass, and what each misbehaviour is called.
-// SPDX-License-Identifier: Apache-2.0
+// Records hand-written candidates (testdata/) through the sandbox: what must pass, and what each
+// misbehaviour is called. SPDX-License-Identifier: Apache-2.0
 #include "shim/record.h"
 
 #include <gtest/gtest.h>
@@ -66,13 +66,15 @@ RecordOutcome record_case(int64_t which) {
 
 size_t launches(const std::vector<PlanOperation>& list) {
   size_t count = 0;
-  for (const PlanOperation& operation : list) count += std::holds_alternative<KernelLaunch>(operation.action);
+  for (const PlanOperation& operation : list)
+    count += std::holds_alternative<KernelLaunch>(operation.action);
   return count;
 }
 
 uint64_t param(const LaunchPlan& plan, size_t operation, size_t offset) {
   uint64_t value = 0;
-  std::memcpy(&value, std::get<KernelLaunch>(plan.steady.at(operation).action).params.data() + offset, 8);
+  std::memcpy(&value,
+              std::get<KernelLaunch>(plan.steady.at(operation).action).params.data() + offset, 8);
   return value;
 }
 
@@ -155,7 +157,8 @@ TEST(Record, GraphNodesKeepTheirDependencies) {
   ASSERT_EQ(plan.steady.size(), 4u);
   EXPECT_TRUE(std::holds_alternative<Memset>(plan.steady[0].action));
   EXPECT_NE(plan.steady[1].stream, plan.steady[2].stream);
-  EXPECT_EQ(plan.steady[2].after.size() + plan.steady[1].after.size(), 1u);  // one branch keeps the stream
+  EXPECT_EQ(plan.steady[2].after.size() + plan.steady[1].after.size(),
+            1u);  // one branch keeps the stream
   EXPECT_EQ(plan.steady[3].after.size(), 1u);
 }
 
@@ -189,7 +192,8 @@ TEST(Record, LoadedModuleIsCarriedWithItsText) {
 TEST(Record, RefusedLaunchIsReportedBesideThePlan) {
   RecordOutcome outcome = record_case(17);
   ASSERT_EQ(outcome.refused.size(), 1u);
-  EXPECT_NE(outcome.refused[0].find("the grid (0,1,1) is empty"), std::string::npos) << outcome.refused[0];
+  EXPECT_NE(outcome.refused[0].find("the grid (0,1,1) is empty"), std::string::npos)
+      << outcome.refused[0];
 }
 
 struct IllegalCase {
@@ -232,7 +236,8 @@ TEST(Record, EachMisbehaviourHasItsVerdict) {
   for (const IllegalCase& one : kCases) {
     RecordOutcome outcome = record_case(one.which);
     EXPECT_EQ(name(outcome.verdict), name(one.verdict)) << one.which << ": " << outcome.cause;
-    EXPECT_NE(outcome.cause.find(one.cause), std::string::npos) << one.which << ": " << outcome.cause;
+    EXPECT_NE(outcome.cause.find(one.cause), std::string::npos)
+        << one.which << ": " << outcome.cause;
     EXPECT_FALSE(outcome.hint.empty()) << one.which;
   }
 }
@@ -250,7 +255,8 @@ TEST(Record, AllMemoryIsNotToBeHad) {
   small.memory_bytes = 256u << 20;
   auto outcome = record(artifact("test_candidate.so"), task(127), small);
   ASSERT_TRUE(outcome) << outcome.error().message;
-  EXPECT_TRUE(outcome->verdict == Verdict::HostCrash || outcome->verdict == Verdict::LaunchError) << outcome->cause;
+  EXPECT_TRUE(outcome->verdict == Verdict::HostCrash || outcome->verdict == Verdict::LaunchError)
+      << outcome->cause;
 }
 
 TEST(Record, SandboxKeepsHostCodeFromSocketsAndFiles) {
@@ -277,7 +283,8 @@ TEST(Record, BrokenLibrariesAreNamed) {
     auto outcome = record(artifact(one.library), task(1), settings());
     ASSERT_TRUE(outcome) << outcome.error().message;
     EXPECT_EQ(name(outcome->verdict), name(one.verdict)) << one.library << ": " << outcome->cause;
-    EXPECT_NE(outcome->cause.find(one.cause), std::string::npos) << one.library << ": " << outcome->cause;
+    EXPECT_NE(outcome->cause.find(one.cause), std::string::npos)
+        << one.library << ": " << outcome->cause;
   }
 }
 
@@ -285,7 +292,8 @@ Task tvm_task(double scale, int64_t rows) {
   Task out;
   out.definition.name = "scale";
   out.definition.axes = {{"M", rows, ""}, {"N", 64, ""}};
-  out.definition.inputs = {{"X", {"M", "N"}, false, DType::F32, ""}, {"scale", {}, true, DType::F32, ""}};
+  out.definition.inputs = {{"X", {"M", "N"}, false, DType::F32, ""},
+                           {"scale", {}, true, DType::F32, ""}};
   out.definition.outputs = {{"Y", {"M", "N"}, false, DType::F32, ""}};
   out.axes = {{"M", rows}, {"N", 64}};
   out.workload.inputs["scale"] = {WorkloadInput::Kind::Scalar, scale, "", ""};

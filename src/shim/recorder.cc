@@ -37,7 +37,8 @@ void Recorder::enter_call(int call) {
 void Recorder::leave_call() {
   Guard guard = lock();
   for (const auto& stream : streams_) {
-    if (stream->capture) unsupported("cudaStreamBeginCapture", "a stream capture was still open when run returned");
+    if (stream->capture)
+      unsupported("cudaStreamBeginCapture", "a stream capture was still open when run returned");
   }
   phase_ = -1;
 }
@@ -65,7 +66,8 @@ Code Recorder::refuse(std::string_view api, Code code, std::string why) {
 
 void Recorder::note(std::string text) {
   constexpr size_t kKept = 256;
-  if (noted_.size() < kKept && noted_.insert(text).second) recording_.notes.push_back(std::move(text));
+  if (noted_.size() < kKept && noted_.insert(text).second)
+    recording_.notes.push_back(std::move(text));
 }
 
 std::vector<Step>& Recorder::steps(std::string_view api) {
@@ -78,7 +80,8 @@ void Recorder::add_step(std::string_view api, Step step) {
   if (list.size() >= 4 * PlanLimits::kOperations) unsupported(api, "too many steps in one call");
   work_count_ += step.kind == Step::Kind::Work ? 1 : step.nodes.size();
   if (work_count_ > PlanLimits::kOperations) {
-    unsupported(api, "more than " + std::to_string(PlanLimits::kOperations) + " operations in one call");
+    unsupported(api,
+                "more than " + std::to_string(PlanLimits::kOperations) + " operations in one call");
   }
   list.push_back(std::move(step));
 }

@@ -1,6 +1,6 @@
-// Owns the state behind both shim libraries: handles, device memory map, streams, graphs, and the notes being taken.
-// Lives in libcuda.so.1; libcudart.so.13 and ptxbench-record reach it here. Never talks to a GPU, never reads device data.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the state behind both shim libraries: handles, device memory map, streams, graphs, and the
+// notes being taken. Lives in libcuda.so.1; libcudart.so.13 and ptxbench-record reach it here.
+// Never talks to a GPU, never reads device data. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ using Guard = std::unique_lock<std::recursive_mutex>;
 
 struct Graph;
 
-// Behind CUfunction, CUkernel, cudaFunction_t and cudaKernel_t: CUDA lets host code cast between them.
+// Behind CUfunction, CUkernel, cudaFunction_t and cudaKernel_t: CUDA lets host code cast between
+// them.
 struct Kernel {
   uint32_t module = 0;
   KernelInfo info;
@@ -38,7 +39,7 @@ struct Stream {
   StreamKind kind = StreamKind::Blocking;
   unsigned flags = 0;
   int priority = 0;
-  Graph* capture = nullptr;       // being captured into
+  Graph* capture = nullptr;  // being captured into
   bool capture_origin = false;
   std::vector<size_t> capture_tail;  // nodes that the next captured one comes after
 };
@@ -47,7 +48,7 @@ struct Event {
   uint32_t id = 0;
   unsigned flags = 0;
   bool recorded = false;
-  Graph* capture = nullptr;       // last recorded while capturing
+  Graph* capture = nullptr;  // last recorded while capturing
   std::vector<size_t> capture_tail;
 };
 
@@ -109,7 +110,9 @@ class Recorder {
   void note(std::string text);
   int phase() const { return phase_; }
   const ChipLimits& chip() const { return request_.chip; }
-  const Refusal* last_refusal() const { return recording_.refusals.empty() ? nullptr : &recording_.refusals.back(); }
+  const Refusal* last_refusal() const {
+    return recording_.refusals.empty() ? nullptr : &recording_.refusals.back();
+  }
 
   // --- memory (recorder_memory.cc)
   Code allocate(std::string_view api, void** pointer, uint64_t size_bytes, Stream* stream);
@@ -145,11 +148,14 @@ class Recorder {
   Module* module_of(const void* handle) const;
 
   // --- launches (recorder_launch.cc)
-  Code read_attributes(std::string_view api, const abi::LaunchAttribute* attributes, unsigned count, LaunchShape& shape);
-  // Checks as the driver would, and makes the action. `extra` is the driver's alternative to `params`.
-  Code make_launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra,
-                   KernelLaunch& launch);
-  Code launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra, Stream* stream);
+  Code read_attributes(std::string_view api, const abi::LaunchAttribute* attributes, unsigned count,
+                       LaunchShape& shape);
+  // Checks as the driver would, and makes the action. `extra` is the driver's alternative to
+  // `params`.
+  Code make_launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params,
+                   void** extra, KernelLaunch& launch);
+  Code launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params,
+              void** extra, Stream* stream);
   Code encode_tensor_map(std::string_view api, void* image, PlanTensorMap map);
   Code replace_tensor_address(std::string_view api, void* image, uint64_t address);
 
@@ -167,7 +173,8 @@ class Recorder {
   bool any_capture() const;
   // Appends to the call's steps, or to the graph being captured on `stream`.
   Code submit(std::string_view api, Stream* stream, PlanAction action, Kernel* kernel = nullptr);
-  Code submit_host_write(std::string_view api, Stream* stream, uint64_t address, const void* source, uint64_t size_bytes);
+  Code submit_host_write(std::string_view api, Stream* stream, uint64_t address, const void* source,
+                         uint64_t size_bytes);
 
   // --- graphs (recorder_graphs.cc)
   Code begin_capture(std::string_view api, Stream* stream, int mode, Graph* into);
@@ -188,17 +195,19 @@ class Recorder {
   void add_step(std::string_view api, Step step);
   GraphNode& add_captured(Stream* stream, GraphNode::Kind kind);
   Stream* add_stream(StreamKind kind, unsigned flags, int priority);
-  Code check_range(std::string_view api, uint64_t address, uint64_t width, uint64_t pitch, uint64_t height);
+  Code check_range(std::string_view api, uint64_t address, uint64_t width, uint64_t pitch,
+                   uint64_t height);
   uint64_t place(uint64_t size_bytes);
-  WriteBytes host_bytes(std::string_view api, uint64_t address, const void* source, uint64_t size_bytes);
-  void emit(std::string_view api, const Graph& graph, const std::vector<uint32_t>& roots, std::vector<GraphWork>& out,
-            std::vector<uint32_t>& sinks);
+  WriteBytes host_bytes(std::string_view api, uint64_t address, const void* source,
+                        uint64_t size_bytes);
+  void emit(std::string_view api, const Graph& graph, const std::vector<uint32_t>& roots,
+            std::vector<GraphWork>& out, std::vector<uint32_t>& sinks);
 
   mutable std::recursive_mutex mutex_;
   Request request_;
   Recording recording_;
   std::function<void(const Recording&)> on_stop_;
-  int phase_ = 0;            // 0 loading, 1..3 in a call, -1 between calls
+  int phase_ = 0;  // 0 loading, 1..3 in a call, -1 between calls
   uint64_t next_address_ = 0, used_bytes_ = 0, written_bytes_ = 0;
   size_t work_count_ = 0;
   std::map<uint64_t, Region> regions_;  // by address

@@ -1,5 +1,5 @@
-// Graphs: captured or built by hand, instantiated as copies, launched as their nodes with their dependencies.
-// SPDX-License-Identifier: Apache-2.0
+// Graphs: captured or built by hand, instantiated as copies, launched as their nodes with their
+// dependencies. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/recorder.h"
@@ -40,13 +40,16 @@ Graph* Recorder::new_graph() {
 }
 
 Graph* Recorder::graph_of(const void* handle) const {
-  return is_alive(handle, HandleKind::Graph) ? static_cast<Graph*>(const_cast<void*>(handle)) : nullptr;
+  return is_alive(handle, HandleKind::Graph) ? static_cast<Graph*>(const_cast<void*>(handle))
+                                             : nullptr;
 }
 GraphNode* Recorder::node_of(const void* handle) const {
-  return is_alive(handle, HandleKind::Node) ? static_cast<GraphNode*>(const_cast<void*>(handle)) : nullptr;
+  return is_alive(handle, HandleKind::Node) ? static_cast<GraphNode*>(const_cast<void*>(handle))
+                                            : nullptr;
 }
 GraphExec* Recorder::exec_of(const void* handle) const {
-  return is_alive(handle, HandleKind::Exec) ? static_cast<GraphExec*>(const_cast<void*>(handle)) : nullptr;
+  return is_alive(handle, HandleKind::Exec) ? static_cast<GraphExec*>(const_cast<void*>(handle))
+                                            : nullptr;
 }
 
 Code Recorder::begin_capture(std::string_view api, Stream* stream, int mode, Graph* into) {
@@ -54,7 +57,8 @@ Code Recorder::begin_capture(std::string_view api, Stream* stream, int mode, Gra
   if (stream->kind == StreamKind::Legacy) {
     return refuse(api, abi::kCaptureUnsupported, "the legacy default stream cannot be captured");
   }
-  if (stream->capture) return refuse(api, abi::kCaptureUnmatched, "the stream is already being captured");
+  if (stream->capture)
+    return refuse(api, abi::kCaptureUnmatched, "the stream is already being captured");
   stream->capture = into ? into : new_graph();
   stream->capture->capture_mode = mode;
   stream->capture_origin = true;
@@ -88,15 +92,18 @@ Code Recorder::end_capture(std::string_view api, Stream* stream, void** handle) 
     other->capture_tail.clear();
   }
   if (unjoined) {
-    return refuse(api, abi::kCaptureUnjoined, "work on a forked stream was not joined back into the captured stream");
+    return refuse(api, abi::kCaptureUnjoined,
+                  "work on a forked stream was not joined back into the captured stream");
   }
   *handle = graph;
   return abi::kSuccess;
 }
 
-Code Recorder::add_node(Graph* graph, void* const* after, size_t count, GraphNode&& node, void** handle) {
+Code Recorder::add_node(Graph* graph, void* const* after, size_t count, GraphNode&& node,
+                        void** handle) {
   if (!graph || !handle || (count && !after)) return abi::kInvalidValue;
-  if (graph->nodes.size() >= PlanLimits::kOperations) unsupported("cudaGraphAddNode", "too many nodes");
+  if (graph->nodes.size() >= PlanLimits::kOperations)
+    unsupported("cudaGraphAddNode", "too many nodes");
   node.graph = graph;
   node.index = graph->nodes.size();
   for (size_t i = 0; i < count; ++i) {
@@ -109,12 +116,14 @@ Code Recorder::add_node(Graph* graph, void* const* after, size_t count, GraphNod
   return abi::kSuccess;
 }
 
-Code Recorder::instantiate(std::string_view api, Graph* graph, unsigned long long flags, void** handle) {
+Code Recorder::instantiate(std::string_view api, Graph* graph, unsigned long long flags,
+                           void** handle) {
   constexpr unsigned long long kDeviceLaunch = 4;
   if (!graph || !handle) return abi::kInvalidValue;
   *handle = nullptr;
   if (flags & kDeviceLaunch) unsupported(api, "graphs launched by the device");
-  if (graph->order().size() != graph->nodes.size()) return refuse(api, abi::kInvalidValue, "the graph has a cycle");
+  if (graph->order().size() != graph->nodes.size())
+    return refuse(api, abi::kInvalidValue, "the graph has a cycle");
   auto exec = std::make_unique<GraphExec>();
   exec->graph = graph->copy();
   exec->flags = flags;
@@ -125,7 +134,8 @@ Code Recorder::instantiate(std::string_view api, Graph* graph, unsigned long lon
   return abi::kSuccess;
 }
 
-Code Recorder::update(std::string_view api, GraphExec* exec, Graph* graph, abi::GraphUpdateInfo& info) {
+Code Recorder::update(std::string_view api, GraphExec* exec, Graph* graph,
+                      abi::GraphUpdateInfo& info) {
   constexpr int kError = 1, kTopologyChanged = 2, kTypeChanged = 3;
   info = {kError, nullptr, nullptr};
   if (!exec || !graph) return abi::kInvalidValue;
@@ -152,7 +162,8 @@ Code Recorder::update(std::string_view api, GraphExec* exec, Graph* graph, abi::
 // Appends the graph's nodes in a legal order; `roots` are the nodes that its first ones come after.
 void Recorder::emit(std::string_view api, const Graph& graph, const std::vector<uint32_t>& roots,
                     std::vector<GraphWork>& out, std::vector<uint32_t>& sinks) {
-  std::vector<std::vector<uint32_t>> ends(graph.nodes.size());  // emitted nodes that stand for each node's end
+  std::vector<std::vector<uint32_t>> ends(
+      graph.nodes.size());  // emitted nodes that stand for each node's end
   std::vector<bool> followed(graph.nodes.size(), false);
   for (size_t index : graph.order()) {
     const GraphNode& node = *graph.nodes[index];
@@ -165,7 +176,8 @@ void Recorder::emit(std::string_view api, const Graph& graph, const std::vector<
     std::sort(work.after.begin(), work.after.end());
     work.after.erase(std::unique(work.after.begin(), work.after.end()), work.after.end());
     if (out.size() >= PlanLimits::kOperations) unsupported(api, "the graph has too many nodes");
-    if (work.after.size() > PlanLimits::kAfter) unsupported(api, "a graph node has too many dependencies");
+    if (work.after.size() > PlanLimits::kAfter)
+      unsupported(api, "a graph node has too many dependencies");
     if (node.kind == GraphNode::Kind::Child) {
       std::vector<uint32_t> before = work.after;
       emit(api, *node.child, before, out, ends[index]);
@@ -173,7 +185,8 @@ void Recorder::emit(std::string_view api, const Graph& graph, const std::vector<
       continue;
     }
     if (node.kind == GraphNode::Kind::HostWrite) {
-      work.action = host_bytes(api, std::get<WriteBytes>(node.action).address, node.host_source, node.host_bytes);
+      work.action = host_bytes(api, std::get<WriteBytes>(node.action).address, node.host_source,
+                               node.host_bytes);
     } else if (node.kind != GraphNode::Kind::Empty) {
       work.action = node.action;
     }

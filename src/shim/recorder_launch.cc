@@ -12,7 +12,9 @@ namespace ptxb::shim {
 namespace {
 
 std::string number(uint64_t value) { return std::to_string(value); }
-std::string dim_text(const Dim3& d) { return "(" + number(d.x) + "," + number(d.y) + "," + number(d.z) + ")"; }
+std::string dim_text(const Dim3& d) {
+  return "(" + number(d.x) + "," + number(d.y) + "," + number(d.z) + ")";
+}
 
 struct Broken {
   Code code = abi::kSuccess;
@@ -21,13 +23,17 @@ struct Broken {
 
 Broken check_shape(const LaunchShape& shape) {
   const Dim3 &g = shape.grid, &b = shape.block;
-  if (!g.x || !g.y || !g.z) return {abi::kInvalidConfiguration, "the grid " + dim_text(g) + " is empty"};
-  if (!b.x || !b.y || !b.z) return {abi::kInvalidConfiguration, "the block " + dim_text(b) + " is empty"};
+  if (!g.x || !g.y || !g.z)
+    return {abi::kInvalidConfiguration, "the grid " + dim_text(g) + " is empty"};
+  if (!b.x || !b.y || !b.z)
+    return {abi::kInvalidConfiguration, "the block " + dim_text(b) + " is empty"};
   if (g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) {
-    return {abi::kInvalidConfiguration, "the grid " + dim_text(g) + " exceeds (2147483647,65535,65535)"};
+    return {abi::kInvalidConfiguration,
+            "the grid " + dim_text(g) + " exceeds (2147483647,65535,65535)"};
   }
   if (b.x > 1024 || b.y > 1024 || b.z > 64 || b.volume() > 1024) {
-    return {abi::kInvalidConfiguration, "the block " + dim_text(b) + " exceeds 1024 threads or (1024,1024,64)"};
+    return {abi::kInvalidConfiguration,
+            "the block " + dim_text(b) + " exceeds 1024 threads or (1024,1024,64)"};
   }
   return {};
 }
@@ -35,37 +41,46 @@ Broken check_shape(const LaunchShape& shape) {
 Broken check_resources(const ChipLimits& chip, const Kernel& kernel, const LaunchShape& shape) {
   uint64_t threads = shape.block.volume();
   if (kernel.info.max_threads && threads > kernel.info.max_threads) {
-    return {abi::kOutOfResources, number(threads) + " threads in a block, its launch bound is " + number(kernel.info.max_threads)};
+    return {abi::kOutOfResources, number(threads) + " threads in a block, its launch bound is " +
+                                      number(kernel.info.max_threads)};
   }
   if (shape.dynamic_shared_bytes > static_cast<uint64_t>(kernel.max_dynamic_shared)) {
-    return {abi::kInvalidValue, number(shape.dynamic_shared_bytes) + " bytes of dynamic shared memory, the function allows " +
+    return {abi::kInvalidValue, number(shape.dynamic_shared_bytes) +
+                                    " bytes of dynamic shared memory, the function allows " +
                                     number(static_cast<uint64_t>(kernel.max_dynamic_shared)) +
                                     " (cudaFuncAttributeMaxDynamicSharedMemorySize raises it)"};
   }
   uint64_t warps = (threads + 31) / 32;
   if (warps * registers_per_warp(kernel.info.registers) > chip.registers_per_multiprocessor) {
     return {abi::kOutOfResources, number(threads) + " threads of " + number(kernel.info.registers) +
-                                      " registers do not fit into " + number(chip.registers_per_multiprocessor)};
+                                      " registers do not fit into " +
+                                      number(chip.registers_per_multiprocessor)};
   }
   return {};
 }
 
-Broken check_cluster(const ChipLimits& chip, const Kernel& kernel, const LaunchShape& shape, const Dim3& cluster) {
+Broken check_cluster(const ChipLimits& chip, const Kernel& kernel, const LaunchShape& shape,
+                     const Dim3& cluster) {
   const Dim3& required = kernel.info.required_cluster;
   if (required.x && cluster != required) {
-    return {abi::kInvalidClusterSize, "the cluster " + dim_text(cluster) + " differs from the kernel's own " + dim_text(required)};
+    return {abi::kInvalidClusterSize, "the cluster " + dim_text(cluster) +
+                                          " differs from the kernel's own " + dim_text(required)};
   }
   uint64_t size = cluster.volume();
   if (!cluster.x || !cluster.y || !cluster.z || size > chip.max_cluster_size_nonportable) {
-    return {abi::kInvalidClusterSize, "the cluster " + dim_text(cluster) + " is larger than the chip's " +
+    return {abi::kInvalidClusterSize, "the cluster " + dim_text(cluster) +
+                                          " is larger than the chip's " +
                                           number(chip.max_cluster_size_nonportable)};
   }
   if (size > chip.max_cluster_size && !kernel.nonportable_cluster) {
-    return {abi::kInvalidClusterSize, "the cluster " + dim_text(cluster) + " is larger than " + number(chip.max_cluster_size) +
-                                          " and cudaFuncAttributeNonPortableClusterSizeAllowed is not set"};
+    return {abi::kInvalidClusterSize,
+            "the cluster " + dim_text(cluster) + " is larger than " +
+                number(chip.max_cluster_size) +
+                " and cudaFuncAttributeNonPortableClusterSizeAllowed is not set"};
   }
   if (shape.grid.x % cluster.x || shape.grid.y % cluster.y || shape.grid.z % cluster.z) {
-    return {abi::kInvalidClusterSize, "the grid " + dim_text(shape.grid) + " is no multiple of the cluster " + dim_text(cluster)};
+    return {abi::kInvalidClusterSize, "the grid " + dim_text(shape.grid) +
+                                          " is no multiple of the cluster " + dim_text(cluster)};
   }
   return {};
 }
@@ -76,26 +91,41 @@ bool packed_params(void** extra, const void*& buffer, size_t& size_bytes) {
   for (size_t i = 0; i < 6; i += 2) {
     auto tag = reinterpret_cast<uintptr_t>(extra[i]);
     if (tag == kEnd) return buffer != nullptr;
-    if (tag == kPointer) buffer = extra[i + 1];
-    else if (tag == kSize) size_bytes = *static_cast<size_t*>(extra[i + 1]);
-    else return false;
+    if (tag == kPointer)
+      buffer = extra[i + 1];
+    else if (tag == kSize)
+      size_bytes = *static_cast<size_t*>(extra[i + 1]);
+    else
+      return false;
   }
   return buffer != nullptr;
 }
 
 }  // namespace
 
-Code Recorder::read_attributes(std::string_view api, const abi::LaunchAttribute* attributes, unsigned count, LaunchShape& shape) {
+Code Recorder::read_attributes(std::string_view api, const abi::LaunchAttribute* attributes,
+                               unsigned count, LaunchShape& shape) {
   constexpr unsigned kMost = 64;
-  if (count > kMost || (count && !attributes)) return refuse(api, abi::kInvalidValue, "the launch attributes are malformed");
+  if (count > kMost || (count && !attributes))
+    return refuse(api, abi::kInvalidValue, "the launch attributes are malformed");
   for (unsigned i = 0; i < count; ++i) {
     const abi::LaunchAttributeValue& value = attributes[i].value;
     switch (attributes[i].id) {
-      case abi::kAttrCooperative: shape.cooperative = value.flag != 0; break;
-      case abi::kAttrProgrammaticSerialization: shape.programmatic_serialization = value.flag != 0; break;
-      case abi::kAttrClusterDimension: shape.cluster = {value.cluster.x, value.cluster.y, value.cluster.z}; break;
-      case abi::kAttrPreferredCluster: note("a preferred cluster dimension was ignored (it is a hint)"); break;
-      case abi::kAttrAccessPolicyWindow: note("an access policy window was ignored"); break;
+      case abi::kAttrCooperative:
+        shape.cooperative = value.flag != 0;
+        break;
+      case abi::kAttrProgrammaticSerialization:
+        shape.programmatic_serialization = value.flag != 0;
+        break;
+      case abi::kAttrClusterDimension:
+        shape.cluster = {value.cluster.x, value.cluster.y, value.cluster.z};
+        break;
+      case abi::kAttrPreferredCluster:
+        note("a preferred cluster dimension was ignored (it is a hint)");
+        break;
+      case abi::kAttrAccessPolicyWindow:
+        note("an access policy window was ignored");
+        break;
       case abi::kAttrIgnore:
       case abi::kAttrSynchronizationPolicy:
       case abi::kAttrClusterScheduling:
@@ -103,21 +133,30 @@ Code Recorder::read_attributes(std::string_view api, const abi::LaunchAttribute*
       case abi::kAttrMemSyncDomainMap:
       case abi::kAttrMemSyncDomain:
       case abi::kAttrSharedCarveout:
-      case abi::kAttrNvlinkScheduling: break;
-      case abi::kAttrProgrammaticEvent: unsupported(api, "the attribute programmaticEvent");
-      case abi::kAttrLaunchCompletionEvent: unsupported(api, "the attribute launchCompletionEvent");
-      case abi::kAttrDeviceUpdatableNode: unsupported(api, "the attribute deviceUpdatableKernelNode");
-      default: return refuse(api, abi::kInvalidValue, "unknown launch attribute " + std::to_string(attributes[i].id));
+      case abi::kAttrNvlinkScheduling:
+        break;
+      case abi::kAttrProgrammaticEvent:
+        unsupported(api, "the attribute programmaticEvent");
+      case abi::kAttrLaunchCompletionEvent:
+        unsupported(api, "the attribute launchCompletionEvent");
+      case abi::kAttrDeviceUpdatableNode:
+        unsupported(api, "the attribute deviceUpdatableKernelNode");
+      default:
+        return refuse(api, abi::kInvalidValue,
+                      "unknown launch attribute " + std::to_string(attributes[i].id));
     }
   }
   return abi::kSuccess;
 }
 
-Code Recorder::make_launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra,
-                           KernelLaunch& launch) {
+Code Recorder::make_launch(std::string_view api, Kernel* kernel, const LaunchShape& shape,
+                           void** params, void** extra, KernelLaunch& launch) {
   if (!kernel) return refuse(api, abi::kInvalidDeviceFunction, "not a kernel of this program");
-  if (!kernel->known) unsupported(api, "kernel " + kernel->info.name + " is not in the built module");
-  auto refused = [&](const Broken& broken) { return refuse(api, broken.code, kernel->info.name + ": " + broken.why); };
+  if (!kernel->known)
+    unsupported(api, "kernel " + kernel->info.name + " is not in the built module");
+  auto refused = [&](const Broken& broken) {
+    return refuse(api, broken.code, kernel->info.name + ": " + broken.why);
+  };
   if (Broken b = check_shape(shape); b.code) return refused(b);
   if (Broken b = check_resources(chip(), *kernel, shape); b.code) return refused(b);
   Dim3 cluster = shape.cluster.x ? shape.cluster : kernel->cluster_attribute;
@@ -126,10 +165,12 @@ Code Recorder::make_launch(std::string_view api, Kernel* kernel, const LaunchSha
   }
   if (shape.cooperative) {
     uint64_t resident = uint64_t{chip().multiprocessors} *
-                        blocks_per_multiprocessor(chip(), kernel->info, shape.block.volume(), shape.dynamic_shared_bytes);
+                        blocks_per_multiprocessor(chip(), kernel->info, shape.block.volume(),
+                                                  shape.dynamic_shared_bytes);
     if (shape.grid.volume() > resident) {
-      return refused({abi::kCooperativeTooLarge, "a cooperative grid of " + number(shape.grid.volume()) + " blocks, at most " +
-                                                     number(resident) + " are resident at once"});
+      return refused({abi::kCooperativeTooLarge,
+                      "a cooperative grid of " + number(shape.grid.volume()) + " blocks, at most " +
+                          number(resident) + " are resident at once"});
     }
   }
   launch.module = kernel->module;
@@ -154,14 +195,15 @@ Code Recorder::make_launch(std::string_view api, Kernel* kernel, const LaunchSha
   if (!params) return refused({abi::kInvalidValue, "no parameters were given"});
   for (size_t i = 0; i < kernel->info.params.size(); ++i) {
     const KernelParam& p = kernel->info.params[i];
-    if (!params[i]) return refused({abi::kInvalidValue, "parameter " + number(i) + " is a null pointer"});
+    if (!params[i])
+      return refused({abi::kInvalidValue, "parameter " + number(i) + " is a null pointer"});
     std::memcpy(launch.params.data() + p.offset_bytes, params[i], p.size_bytes);
   }
   return abi::kSuccess;
 }
 
-Code Recorder::launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params, void** extra,
-                      Stream* stream) {
+Code Recorder::launch(std::string_view api, Kernel* kernel, const LaunchShape& shape, void** params,
+                      void** extra, Stream* stream) {
   if (!stream) return refuse(api, abi::kInvalidHandle, "not a live stream");
   KernelLaunch action;
   if (Code code = make_launch(api, kernel, shape, params, extra, action)) return code;
@@ -172,14 +214,16 @@ Code Recorder::encode_tensor_map(std::string_view api, void* image, PlanTensorMa
   if (!image || reinterpret_cast<uintptr_t>(image) % 64) {
     return refuse(api, abi::kInvalidValue, "the tensor map is not aligned to 64 bytes");
   }
-  if (std::string fault = tensor_map_fault(map); !fault.empty()) return refuse(api, abi::kInvalidValue, fault);
+  if (std::string fault = tensor_map_fault(map); !fault.empty())
+    return refuse(api, abi::kInvalidValue, fault);
   if (map.interleave == 0) map.element_strides[0] = 1;  // ignored by the driver
   auto& maps = recording_.tensor_maps;
   auto same = [&map](const PlanTensorMap& other) {
-    return other.dtype == map.dtype && other.rank == map.rank && other.address == map.address && other.dims == map.dims &&
-           other.strides_bytes == map.strides_bytes && other.box == map.box && other.element_strides == map.element_strides &&
-           other.interleave == map.interleave && other.swizzle == map.swizzle && other.l2_promotion == map.l2_promotion &&
-           other.oob_fill == map.oob_fill;
+    return other.dtype == map.dtype && other.rank == map.rank && other.address == map.address &&
+           other.dims == map.dims && other.strides_bytes == map.strides_bytes &&
+           other.box == map.box && other.element_strides == map.element_strides &&
+           other.interleave == map.interleave && other.swizzle == map.swizzle &&
+           other.l2_promotion == map.l2_promotion && other.oob_fill == map.oob_fill;
   };
   auto found = std::find_if(maps.begin(), maps.end(), same);
   if (found == maps.end()) {

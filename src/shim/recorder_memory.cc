@@ -1,5 +1,5 @@
-// The device address space as the host sees it: where things lie, and which accesses CUDA would refuse.
-// SPDX-License-Identifier: Apache-2.0
+// The device address space as the host sees it: where things lie, and which accesses CUDA would
+// refuse. SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "shim/recorder.h"
@@ -29,12 +29,15 @@ Code Recorder::allocate(std::string_view api, void** pointer, uint64_t size_byte
   if (!pointer) return abi::kInvalidValue;
   *pointer = nullptr;
   if (stream && stream->capture) unsupported(api, "allocation inside a stream capture");
-  if (!stream && any_capture()) return refuse(api, abi::kCaptureUnsupported, "not permitted while a stream is being captured");
+  if (!stream && any_capture())
+    return refuse(api, abi::kCaptureUnsupported, "not permitted while a stream is being captured");
   if (size_bytes == 0) return abi::kSuccess;
   if (size_bytes > free_bytes()) {
-    return refuse(api, abi::kOutOfMemory, bytes_text(size_bytes) + " asked for, " + bytes_text(free_bytes()) + " free");
+    return refuse(api, abi::kOutOfMemory,
+                  bytes_text(size_bytes) + " asked for, " + bytes_text(free_bytes()) + " free");
   }
-  if (recording_.allocations.size() >= PlanLimits::kBuffers) unsupported(api, "too many allocations");
+  if (recording_.allocations.size() >= PlanLimits::kBuffers)
+    unsupported(api, "too many allocations");
   Step step;
   step.kind = Step::Kind::Allocate;
   step.allocation = static_cast<uint32_t>(recording_.allocations.size());
@@ -50,8 +53,10 @@ Code Recorder::allocate(std::string_view api, void** pointer, uint64_t size_byte
 Code Recorder::release(std::string_view api, uint64_t address, Stream* stream) {
   if (address == 0) return abi::kSuccess;
   auto found = regions_.find(address);
-  if (found == regions_.end() || !found->second.live || found->second.kind != Region::Kind::Allocation) {
-    return refuse(api, abi::kInvalidValue, "not the beginning of a live allocation of the host function");
+  if (found == regions_.end() || !found->second.live ||
+      found->second.kind != Region::Kind::Allocation) {
+    return refuse(api, abi::kInvalidValue,
+                  "not the beginning of a live allocation of the host function");
   }
   if (stream && stream->capture) unsupported(api, "free inside a stream capture");
   found->second.live = false;
@@ -71,15 +76,19 @@ const Recorder::Region* Recorder::region_of(uint64_t address) const {
   return address - region.address < region.size_bytes ? &region : nullptr;
 }
 
-Code Recorder::check_range(std::string_view api, uint64_t address, uint64_t width, uint64_t pitch, uint64_t height) {
+Code Recorder::check_range(std::string_view api, uint64_t address, uint64_t width, uint64_t pitch,
+                           uint64_t height) {
   const Region* region = region_of(address);
-  if (!region || !region->live) return refuse(api, abi::kInvalidValue, "the address is in no live allocation");
-  if (height > 1 && pitch < width) return refuse(api, abi::kInvalidPitch, "the pitch is smaller than the width");
+  if (!region || !region->live)
+    return refuse(api, abi::kInvalidValue, "the address is in no live allocation");
+  if (height > 1 && pitch < width)
+    return refuse(api, abi::kInvalidPitch, "the pitch is smaller than the width");
   uint64_t room = region->size_bytes - (address - region->address);
   bool fits = width <= room && (height <= 1 || (height - 1) <= (room - width) / pitch);
   if (!fits) {
-    return refuse(api, abi::kInvalidValue, "goes beyond the end of the allocation (" + bytes_text(room) + " left, " +
-                                               std::to_string(height) + " rows of " + bytes_text(width) + ")");
+    return refuse(api, abi::kInvalidValue,
+                  "goes beyond the end of the allocation (" + bytes_text(room) + " left, " +
+                      std::to_string(height) + " rows of " + bytes_text(width) + ")");
   }
   return abi::kSuccess;
 }
@@ -89,8 +98,10 @@ Code Recorder::memset(std::string_view api, Memset memset, Stream* stream) {
   if (width == 0 || memset.height == 0) return abi::kSuccess;
   if (memset.width_elements > (uint64_t{1} << 46)) return abi::kInvalidValue;
   if (memset.element_bytes < 4) memset.value &= (1u << (8 * memset.element_bytes)) - 1;
-  if (memset.address % memset.element_bytes) return refuse(api, abi::kInvalidValue, "the address is not aligned to the element");
-  if (Code code = check_range(api, memset.address, width, memset.pitch_bytes, memset.height)) return code;
+  if (memset.address % memset.element_bytes)
+    return refuse(api, abi::kInvalidValue, "the address is not aligned to the element");
+  if (Code code = check_range(api, memset.address, width, memset.pitch_bytes, memset.height))
+    return code;
   if (memset.height == 1) memset.pitch_bytes = 0;
   return submit(api, stream, memset);
 }
@@ -103,10 +114,13 @@ Code Recorder::copy(std::string_view api, const Copy& copy, Stream* stream) {
     return refuse(api, abi::kInvalidMemcpyDirection, "the direction does not fit the pointers");
   }
   if (to_device) {
-    if (Code code = check_range(api, copy.destination, copy.width_bytes, copy.destination_pitch, copy.height)) return code;
+    if (Code code = check_range(api, copy.destination, copy.width_bytes, copy.destination_pitch,
+                                copy.height))
+      return code;
   }
   if (from_device) {
-    if (Code code = check_range(api, copy.source, copy.width_bytes, copy.source_pitch, copy.height)) return code;
+    if (Code code = check_range(api, copy.source, copy.width_bytes, copy.source_pitch, copy.height))
+      return code;
   }
   if (kind == abi::kDeviceToHost) {
     unsupported(api, "the host reads device data (" + bytes_text(copy.width_bytes * copy.height) +
@@ -115,29 +129,35 @@ Code Recorder::copy(std::string_view api, const Copy& copy, Stream* stream) {
   if (kind == abi::kHostToHost) {
     for (uint64_t row = 0; row < copy.height; ++row) {
       std::memmove(reinterpret_cast<char*>(copy.destination) + row * copy.destination_pitch,
-                   reinterpret_cast<const char*>(copy.source) + row * copy.source_pitch, copy.width_bytes);
+                   reinterpret_cast<const char*>(copy.source) + row * copy.source_pitch,
+                   copy.width_bytes);
     }
     return abi::kSuccess;
   }
   if (kind == abi::kDeviceToDevice) {
-    CopyDevice action{copy.destination, copy.source, copy.width_bytes, copy.destination_pitch, copy.source_pitch, copy.height};
+    CopyDevice action{copy.destination,       copy.source,       copy.width_bytes,
+                      copy.destination_pitch, copy.source_pitch, copy.height};
     if (copy.height == 1) action.destination_pitch_bytes = action.source_pitch_bytes = 0;
     return submit(api, stream, action);
   }
   for (uint64_t row = 0; row < copy.height; ++row) {
     const auto* source = reinterpret_cast<const char*>(copy.source) + row * copy.source_pitch;
     uint64_t destination = copy.destination + row * copy.destination_pitch;
-    if (Code code = submit_host_write(api, stream, destination, source, copy.width_bytes)) return code;
+    if (Code code = submit_host_write(api, stream, destination, source, copy.width_bytes))
+      return code;
   }
   return abi::kSuccess;
 }
 
-WriteBytes Recorder::host_bytes(std::string_view api, uint64_t address, const void* source, uint64_t size_bytes) {
+WriteBytes Recorder::host_bytes(std::string_view api, uint64_t address, const void* source,
+                                uint64_t size_bytes) {
   if (size_bytes > PlanLimits::kWriteBytes) {
-    unsupported(api, "copies " + bytes_text(size_bytes) + " from the host (at most 1 MiB in one copy)");
+    unsupported(api,
+                "copies " + bytes_text(size_bytes) + " from the host (at most 1 MiB in one copy)");
   }
   written_bytes_ += size_bytes;
-  if (written_bytes_ > PlanLimits::kWriteBytesTotal) unsupported(api, "copies more than 64 MiB from the host in all");
+  if (written_bytes_ > PlanLimits::kWriteBytesTotal)
+    unsupported(api, "copies more than 64 MiB from the host in all");
   WriteBytes write;
   write.address = address;
   write.bytes.resize(size_bytes);
@@ -148,7 +168,8 @@ WriteBytes Recorder::host_bytes(std::string_view api, uint64_t address, const vo
 uint64_t Recorder::symbol_address(uint32_t module, const std::string& name, uint64_t size_bytes) {
   auto [entry, fresh] = symbols_.try_emplace({module, name}, recording_.symbols.size());
   if (fresh) {
-    if (recording_.symbols.size() >= PlanLimits::kSymbols) unsupported("cudaGetSymbolAddress", "too many symbols");
+    if (recording_.symbols.size() >= PlanLimits::kSymbols)
+      unsupported("cudaGetSymbolAddress", "too many symbols");
     uint64_t address = place(size_bytes);
     auto index = static_cast<uint32_t>(recording_.symbols.size());
     regions_[address] = {Region::Kind::Symbol, index, address, size_bytes, true};

@@ -1,5 +1,5 @@
-// Kernels and variables: those that nvcc's registration code announces, and those of modules loaded at run time.
-// SPDX-License-Identifier: Apache-2.0
+// Kernels and variables: those that nvcc's registration code announces, and those of modules loaded
+// at run time. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/module_image.h"
@@ -13,28 +13,33 @@ constexpr size_t kHashDigits = 8;
 
 size_t hash_end(const std::string& name, size_t begin) {
   size_t end = begin;
-  while (end < name.size() && end - begin < kHashDigits && std::isxdigit(static_cast<unsigned char>(name[end]))) ++end;
+  while (end < name.size() && end - begin < kHashDigits &&
+         std::isxdigit(static_cast<unsigned char>(name[end])))
+    ++end;
   return end - begin == kHashDigits ? end : begin;
 }
 
 // nvcc puts hashes of the build into the names of internal-linkage entities:
-// "_GLOBAL__N__<8 hex>_<length>_<file name>_<8 hex>", "_INTERNAL_<8 hex>_<length>_<file name>_<8 hex>".
-// Host code and cubin come from two runs of the compiler, so these digits do not count.
+// "_GLOBAL__N__<8 hex>_<length>_<file name>_<8 hex>", "_INTERNAL_<8 hex>_<length>_<file name>_<8
+// hex>". Host code and cubin come from two runs of the compiler, so these digits do not count.
 std::string without_hashes(std::string name) {
   for (std::string_view mark : {"_GLOBAL__N__", "_INTERNAL_"}) {
     for (size_t at = name.find(mark); at != std::string::npos; at = name.find(mark, at + 1)) {
       size_t begin = at + mark.size(), end = hash_end(name, begin);
       if (end == begin) continue;
-      std::fill(name.begin() + static_cast<ptrdiff_t>(begin), name.begin() + static_cast<ptrdiff_t>(end), '#');
+      std::fill(name.begin() + static_cast<ptrdiff_t>(begin),
+                name.begin() + static_cast<ptrdiff_t>(end), '#');
       size_t digits = end + 1, length = 0;
       size_t after = digits;
-      while (after < name.size() && after < digits + 4 && std::isdigit(static_cast<unsigned char>(name[after]))) {
+      while (after < name.size() && after < digits + 4 &&
+             std::isdigit(static_cast<unsigned char>(name[after]))) {
         length = length * 10 + static_cast<size_t>(name[after++] - '0');
       }
       begin = after + 1 + length + 1;
       if (after == digits || begin >= name.size()) continue;
       end = hash_end(name, begin);
-      std::fill(name.begin() + static_cast<ptrdiff_t>(begin), name.begin() + static_cast<ptrdiff_t>(end), '#');
+      std::fill(name.begin() + static_cast<ptrdiff_t>(begin),
+                name.begin() + static_cast<ptrdiff_t>(end), '#');
     }
   }
   return name;
@@ -49,16 +54,18 @@ Kernel* Recorder::register_kernel(const void* host_function, const char* name) {
   auto found = std::find_if(request_.kernels.begin(), request_.kernels.end(), same);
   if (found == request_.kernels.end()) {
     std::string plain = without_hashes(name);
-    found = std::find_if(request_.kernels.begin(), request_.kernels.end(),
-                         [&](const KernelInfo& info) { return without_hashes(info.name) == plain; });
+    found =
+        std::find_if(request_.kernels.begin(), request_.kernels.end(),
+                     [&](const KernelInfo& info) { return without_hashes(info.name) == plain; });
   }
   if (found != request_.kernels.end()) {
     kernel->info = *found;
     kernel->known = true;
   }
   kernel->cluster_attribute = kernel->info.required_cluster;
-  kernel->max_dynamic_shared = static_cast<int>(
-      chip().shared_per_block_bytes - std::min(chip().shared_per_block_bytes, kernel->info.static_shared_bytes));
+  kernel->max_dynamic_shared =
+      static_cast<int>(chip().shared_per_block_bytes -
+                       std::min(chip().shared_per_block_bytes, kernel->info.static_shared_bytes));
   alive_[kernel.get()] = HandleKind::Kernel;
   if (host_function) host_functions_[host_function] = kernel.get();
   return kernels_.emplace_back(std::move(kernel)).get();
@@ -74,7 +81,8 @@ void Recorder::register_variable(const void* host, const char* name, uint64_t si
   std::string plain = without_hashes(name);
   Variable variable{name, size_bytes};
   for (const PlanSymbol& symbol : request_.symbols) {
-    if (symbol.name == name || without_hashes(symbol.name) == plain) variable = {symbol.name, symbol.size_bytes};
+    if (symbol.name == name || without_hashes(symbol.name) == plain)
+      variable = {symbol.name, symbol.size_bytes};
   }
   host_variables_[host] = std::move(variable);
 }
@@ -102,7 +110,8 @@ Code Recorder::load_module(std::string_view api, const void* image, Module** han
   }
   auto parsed = read_image(*bytes);
   if (!parsed && parsed.error().code == ErrorCode::BadInput) {
-    return refuse(api, abi::kInvalidImage, "the module image is malformed: " + parsed.error().message);
+    return refuse(api, abi::kInvalidImage,
+                  "the module image is malformed: " + parsed.error().message);
   }
   if (!parsed) unsupported(api, parsed.error().message);
   if (recording_.modules.size() + 1 >= PlanLimits::kModules) unsupported(api, "too many modules");
@@ -116,7 +125,8 @@ Code Recorder::load_module(std::string_view api, const void* image, Module** han
     kernel->known = true;
     kernel->cluster_attribute = info.required_cluster;
     kernel->max_dynamic_shared =
-        static_cast<int>(chip().shared_per_block_bytes - std::min(chip().shared_per_block_bytes, info.static_shared_bytes));
+        static_cast<int>(chip().shared_per_block_bytes -
+                         std::min(chip().shared_per_block_bytes, info.static_shared_bytes));
     alive_[kernel.get()] = HandleKind::Kernel;
     module->kernels[info.name] = kernels_.emplace_back(std::move(kernel)).get();
   }
@@ -128,7 +138,8 @@ Code Recorder::load_module(std::string_view api, const void* image, Module** han
 }
 
 Module* Recorder::module_of(const void* handle) const {
-  return is_alive(handle, HandleKind::Module) ? static_cast<Module*>(const_cast<void*>(handle)) : nullptr;
+  return is_alive(handle, HandleKind::Module) ? static_cast<Module*>(const_cast<void*>(handle))
+                                              : nullptr;
 }
 
 }  // namespace ptxb::shim

@@ -1,5 +1,5 @@
-// Streams and events: which exist, what is being captured, and the order of what the host asked for.
-// SPDX-License-Identifier: Apache-2.0
+// Streams and events: which exist, what is being captured, and the order of what the host asked
+// for. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/recorder.h"
@@ -48,8 +48,11 @@ Code Recorder::create_stream(void** handle, unsigned flags, int priority) {
 
 Code Recorder::destroy_stream(std::string_view api, void* handle) {
   Stream* stream = stream_of(handle, DefaultStream::Legacy);
-  if (!stream || stream->kind == StreamKind::Legacy || stream->kind == StreamKind::PerThread) return abi::kInvalidHandle;
-  if (stream->kind == StreamKind::Caller) return refuse(api, abi::kInvalidHandle, "the caller's stream is not the host function's to destroy");
+  if (!stream || stream->kind == StreamKind::Legacy || stream->kind == StreamKind::PerThread)
+    return abi::kInvalidHandle;
+  if (stream->kind == StreamKind::Caller)
+    return refuse(api, abi::kInvalidHandle,
+                  "the caller's stream is not the host function's to destroy");
   alive_.erase(stream);  // the object stays: its work does
   return abi::kSuccess;
 }
@@ -100,9 +103,12 @@ Code Recorder::wait_event(std::string_view api, Stream* stream, void* handle) {
   if (!event->recorded) return abi::kSuccess;
   if (event->capture) {
     // Waiting on a captured event pulls the stream into that capture.
-    if (stream->capture && stream->capture != event->capture) return refuse(api, abi::kCaptureIsolation, "the event belongs to another capture");
-    if (stream->kind == StreamKind::Legacy) return refuse(api, abi::kCaptureImplicit, "the legacy stream cannot join a capture");
-    if (!is_alive(event->capture, HandleKind::Graph) || !any_capture()) return refuse(api, abi::kInvalidValue, "the event's capture has ended");
+    if (stream->capture && stream->capture != event->capture)
+      return refuse(api, abi::kCaptureIsolation, "the event belongs to another capture");
+    if (stream->kind == StreamKind::Legacy)
+      return refuse(api, abi::kCaptureImplicit, "the legacy stream cannot join a capture");
+    if (!is_alive(event->capture, HandleKind::Graph) || !any_capture())
+      return refuse(api, abi::kInvalidValue, "the event's capture has ended");
     stream->capture = event->capture;
     for (size_t node : event->capture_tail) {
       auto& tail = stream->capture_tail;
@@ -110,7 +116,9 @@ Code Recorder::wait_event(std::string_view api, Stream* stream, void* handle) {
     }
     return abi::kSuccess;
   }
-  if (stream->capture) return refuse(api, abi::kCaptureIsolation, "a captured stream waits for an event recorded outside of the capture");
+  if (stream->capture)
+    return refuse(api, abi::kCaptureIsolation,
+                  "a captured stream waits for an event recorded outside of the capture");
   Step step;
   step.kind = Step::Kind::WaitEvent;
   step.stream = stream->id;
@@ -127,7 +135,8 @@ bool Recorder::any_capture() const {
 
 Code Recorder::synchronize(std::string_view api, Stream* stream) {
   bool capturing = stream ? stream->capture != nullptr : any_capture();
-  if (capturing) return refuse(api, abi::kCaptureUnsupported, "not permitted while a stream is being captured");
+  if (capturing)
+    return refuse(api, abi::kCaptureUnsupported, "not permitted while a stream is being captured");
   Step step;
   step.kind = stream ? Step::Kind::SyncStream : Step::Kind::SyncDevice;
   step.stream = stream ? stream->id : 0;
@@ -138,7 +147,8 @@ Code Recorder::synchronize(std::string_view api, Stream* stream) {
 Code Recorder::synchronize_event(std::string_view api, void* handle) {
   Event* event = event_of(handle);
   if (!event) return abi::kInvalidHandle;
-  if (event->capture) return refuse(api, abi::kCaptureUnsupported, "the event was recorded in a capture");
+  if (event->capture)
+    return refuse(api, abi::kCaptureUnsupported, "the event was recorded in a capture");
   if (!event->recorded) return abi::kSuccess;
   Step step;
   step.kind = Step::Kind::SyncEvent;
@@ -171,7 +181,8 @@ Code Recorder::submit(std::string_view api, Stream* stream, PlanAction action, K
     return abi::kSuccess;
   }
   if (stream->kind == StreamKind::Legacy && any_capture()) {
-    return refuse(api, abi::kCaptureImplicit, "the legacy default stream is used while a stream is being captured");
+    return refuse(api, abi::kCaptureImplicit,
+                  "the legacy default stream is used while a stream is being captured");
   }
   Step step;
   step.kind = Step::Kind::Work;
@@ -181,8 +192,8 @@ Code Recorder::submit(std::string_view api, Stream* stream, PlanAction action, K
   return abi::kSuccess;
 }
 
-Code Recorder::submit_host_write(std::string_view api, Stream* stream, uint64_t address, const void* source,
-                                 uint64_t size_bytes) {
+Code Recorder::submit_host_write(std::string_view api, Stream* stream, uint64_t address,
+                                 const void* source, uint64_t size_bytes) {
   if (!stream) return abi::kInvalidHandle;
   if (!stream->capture) return submit(api, stream, host_bytes(api, address, source, size_bytes));
   GraphNode& node = add_captured(stream, GraphNode::Kind::HostWrite);

@@ -10,8 +10,9 @@ namespace {
 constexpr const char* kRecordingSchema = "ptxbench.recording/1";
 constexpr const char* kRequestSchema = "ptxbench.record_request/1";
 constexpr const char* kStreams[] = {"caller", "legacy", "per_thread", "blocking", "non_blocking"};
-constexpr const char* kSteps[] = {"work",       "graph",       "record_event", "wait_event", "sync_stream",
-                                  "sync_event", "sync_device", "allocate",     "free",       "free_async"};
+constexpr const char* kSteps[] = {"work",        "graph",      "record_event", "wait_event",
+                                  "sync_stream", "sync_event", "sync_device",  "allocate",
+                                  "free",        "free_async"};
 constexpr const char* kEndings[] = {"complete", "no_entry", "threw", "unsupported", "exited"};
 constexpr const char* kBindings[] = {"plain", "tvm-ffi", "ptx"};
 constexpr size_t kStepLimit = 8 * PlanLimits::kOperations;
@@ -52,7 +53,8 @@ Json after_json(const std::vector<uint32_t>& after) {
 
 std::vector<uint32_t> read_after(ObjectReader& in, uint32_t most) {
   std::vector<uint32_t> out;
-  for (uint64_t index : in.numbers("after", 0, PlanLimits::kAfter, most)) out.push_back(static_cast<uint32_t>(index));
+  for (uint64_t index : in.numbers("after", 0, PlanLimits::kAfter, most))
+    out.push_back(static_cast<uint32_t>(index));
   return out;
 }
 
@@ -97,7 +99,8 @@ Step read_step(ObjectReader& in, const Recording& recording, size_t& work) {
   };
   if (has_stream(step.kind)) step.stream = below("stream", recording.streams.size());
   if (has_event(step.kind)) step.event = below("event", recording.events);
-  if (has_allocation(step.kind)) step.allocation = below("allocation", recording.allocations.size());
+  if (has_allocation(step.kind))
+    step.allocation = below("allocation", recording.allocations.size());
   if (step.kind == Step::Kind::Work) {
     step.action = read_action(in);
     ++work;
@@ -140,8 +143,13 @@ std::string_view name(Ending ending) { return kEndings[static_cast<size_t>(endin
 
 Json to_json(const Recording& r) {
   Json out = Json::object();
-  out.set("schema", kRecordingSchema).set("ending", name(r.ending)).set("call", r.call).set("detail", r.detail);
-  out.set("streams", list_json(r.streams, [](StreamKind kind) { return Json(kStreams[static_cast<size_t>(kind)]); }));
+  out.set("schema", kRecordingSchema)
+      .set("ending", name(r.ending))
+      .set("call", r.call)
+      .set("detail", r.detail);
+  out.set("streams", list_json(r.streams, [](StreamKind kind) {
+            return Json(kStreams[static_cast<size_t>(kind)]);
+          }));
   out.set("events", r.events);
   out.set("allocations", list_json(r.allocations, [](const Allocation& a) {
             Json item = Json::object();
@@ -152,12 +160,15 @@ Json to_json(const Recording& r) {
   out.set("modules", list_json(r.modules, [](const PlanModule& m) {
             Json item = Json::object();
             item.set("name", m.name).set("ptx", m.ptx);
-            item.set("cubin", to_hex({reinterpret_cast<const uint8_t*>(m.cubin.data()), m.cubin.size()}));
+            item.set("cubin",
+                     to_hex({reinterpret_cast<const uint8_t*>(m.cubin.data()), m.cubin.size()}));
             item.set("kernels", list_json(m.kernels, kernel_json));
             return item;
           }));
   out.set("tensor_maps", list_json(r.tensor_maps, tensor_map_json));
-  out.set("calls", list_json(r.calls, [](const std::vector<Step>& steps) { return list_json(steps, step_json); }));
+  out.set("calls", list_json(r.calls, [](const std::vector<Step>& steps) {
+            return list_json(steps, step_json);
+          }));
   out.set("refusals", list_json(r.refusals, [](const Refusal& refusal) {
             Json item = Json::object();
             item.set("call", refusal.call).set("api", refusal.api).set("why", refusal.why);
@@ -171,16 +182,20 @@ Result<Recording> recording_from_json(const Json& json, std::string_view documen
   Faults faults;
   ObjectReader in(json, std::string(document), faults);
   Recording r;
-  if (in.text("schema", 64) != kRecordingSchema) in.fail("schema", std::string("expected \"") + kRecordingSchema + "\"");
+  if (in.text("schema", 64) != kRecordingSchema)
+    in.fail("schema", std::string("expected \"") + kRecordingSchema + "\"");
   r.ending = read_choice<Ending>(in, "ending", kEndings);
   r.call = static_cast<int>(in.number("call", 0, kCalls));
   r.detail = in.text("detail", kTextBytes);
   const Json::Array& streams = in.list("streams", PlanLimits::kStreams);
   for (size_t i = 0; i < streams.size(); ++i) {
-    auto* found = streams[i].is_string() ? std::find(std::begin(kStreams), std::end(kStreams), streams[i].as_string())
-                                         : std::end(kStreams);
-    if (found == std::end(kStreams)) in.fail("streams", "unknown kind of stream");
-    else r.streams.push_back(static_cast<StreamKind>(found - kStreams));
+    auto* found = streams[i].is_string()
+                      ? std::find(std::begin(kStreams), std::end(kStreams), streams[i].as_string())
+                      : std::end(kStreams);
+    if (found == std::end(kStreams))
+      in.fail("streams", "unknown kind of stream");
+    else
+      r.streams.push_back(static_cast<StreamKind>(found - kStreams));
   }
   r.events = in.number32("events", kEventLimit);
   each(in, "allocations", kStepLimit, [&](ObjectReader& item) {
@@ -189,14 +204,16 @@ Result<Recording> recording_from_json(const Json& json, std::string_view documen
     a.size_bytes = item.number("size_bytes", 0, kWindowEnd - kWindowBegin);
     r.allocations.push_back(a);
   });
-  each(in, "symbols", PlanLimits::kSymbols, [&](ObjectReader& item) { r.symbols.push_back(read_symbol(item)); });
+  each(in, "symbols", PlanLimits::kSymbols,
+       [&](ObjectReader& item) { r.symbols.push_back(read_symbol(item)); });
   each(in, "modules", PlanLimits::kModules - 1, [&](ObjectReader& item) {
     PlanModule module;
     module.name = item.text("name", PlanLimits::kNameBytes);
     module.ptx = item.text("ptx", PlanLimits::kModuleBytes);
     std::vector<uint8_t> cubin = item.hex("cubin", PlanLimits::kModuleBytes);
     module.cubin.assign(cubin.begin(), cubin.end());
-    each(item, "kernels", PlanLimits::kKernels, [&](ObjectReader& k) { module.kernels.push_back(read_kernel(k)); });
+    each(item, "kernels", PlanLimits::kKernels,
+         [&](ObjectReader& k) { module.kernels.push_back(read_kernel(k)); });
     r.modules.push_back(std::move(module));
   });
   each(in, "tensor_maps", PlanLimits::kTensorMaps,
@@ -224,11 +241,14 @@ Result<Recording> recording_from_json(const Json& json, std::string_view documen
     r.refusals.push_back(std::move(refusal));
   });
   for (const Json& note : in.list("notes", 4096)) {
-    if (!note.is_string()) in.fail("notes", "expected texts");
-    else r.notes.push_back(printable(note.as_string(), 1000));
+    if (!note.is_string())
+      in.fail("notes", "expected texts");
+    else
+      r.notes.push_back(printable(note.as_string(), 1000));
   }
   in.done();
-  if (!faults.any() && r.ending == Ending::Complete && r.calls.size() != kCalls) in.fail("calls", "expected three calls");
+  if (!faults.any() && r.ending == Ending::Complete && r.calls.size() != kCalls)
+    in.fail("calls", "expected three calls");
   if (faults.any()) return faults.error();
   return r;
 }
@@ -262,7 +282,10 @@ constexpr ChipField kChipFields[] = {
 
 Json argument_json(const Argument& a) {
   Json item = Json::object();
-  item.set("name", a.name).set("dtype", name(a.dtype)).set("scalar", a.scalar).set("output", a.output);
+  item.set("name", a.name)
+      .set("dtype", name(a.dtype))
+      .set("scalar", a.scalar)
+      .set("output", a.output);
   item.set("shape", list_json(a.shape, [](int64_t extent) { return Json(extent); }));
   item.set("value", a.value).set("size_bytes", a.size_bytes);
   item.set("addresses", list_json(a.addresses, [](uint64_t address) { return Json(address); }));
@@ -274,11 +297,14 @@ Argument read_argument(ObjectReader& in) {
   Argument a;
   a.name = in.text("name", 256);
   auto dtype = parse_dtype(in.text("dtype", 32));
-  if (dtype) a.dtype = *dtype;
-  else in.fail("dtype", "unknown element type");
+  if (dtype)
+    a.dtype = *dtype;
+  else
+    in.fail("dtype", "unknown element type");
   a.scalar = in.boolean("scalar");
   a.output = in.boolean("output");
-  for (uint64_t extent : in.numbers("shape", 0, 16, kAny)) a.shape.push_back(static_cast<int64_t>(extent));
+  for (uint64_t extent : in.numbers("shape", 0, 16, kAny))
+    a.shape.push_back(static_cast<int64_t>(extent));
   a.value = in.real("value");
   a.size_bytes = in.number("size_bytes", 0, kAny);
   a.addresses = in.numbers("addresses", a.scalar ? 0 : kCalls, kCalls, kAny);
@@ -293,7 +319,8 @@ Json to_json(const Request& r) {
   for (const ChipField& field : kChipFields) chip.set(field.key, r.chip.*field.field);
   out.set("schema", kRequestSchema).set("library", r.library).set("tvm_library", r.tvm_library);
   out.set("binding", name(r.binding)).set("chip", std::move(chip));
-  out.set("kernels", list_json(r.kernels, kernel_json)).set("symbols", list_json(r.symbols, symbol_json));
+  out.set("kernels", list_json(r.kernels, kernel_json))
+      .set("symbols", list_json(r.symbols, symbol_json));
   out.set("arguments", list_json(r.arguments, argument_json));
   out.set("axes", list_json(r.axes, [](int64_t value) { return Json(value); }));
   out.set("scratch_begin", hex_address(r.scratch_begin));
@@ -304,7 +331,8 @@ Result<Request> request_from_json(const Json& json, std::string_view document) {
   Faults faults;
   ObjectReader in(json, std::string(document), faults);
   Request r;
-  if (in.text("schema", 64) != kRequestSchema) in.fail("schema", std::string("expected \"") + kRequestSchema + "\"");
+  if (in.text("schema", 64) != kRequestSchema)
+    in.fail("schema", std::string("expected \"") + kRequestSchema + "\"");
   r.library = in.text("library", 4096);
   r.tvm_library = in.text("tvm_library", 4096);
   r.binding = read_choice<Binding>(in, "binding", kBindings);
@@ -315,12 +343,17 @@ Result<Request> request_from_json(const Json& json, std::string_view document) {
     for (const ChipField& field : kChipFields) r.chip.*field.field = chip.number32(field.key);
     chip.done();
   }
-  each(in, "kernels", PlanLimits::kKernels, [&](ObjectReader& item) { r.kernels.push_back(read_kernel(item)); });
-  each(in, "symbols", PlanLimits::kSymbols, [&](ObjectReader& item) { r.symbols.push_back(read_symbol(item)); });
-  each(in, "arguments", 256, [&](ObjectReader& item) { r.arguments.push_back(read_argument(item)); });
+  each(in, "kernels", PlanLimits::kKernels,
+       [&](ObjectReader& item) { r.kernels.push_back(read_kernel(item)); });
+  each(in, "symbols", PlanLimits::kSymbols,
+       [&](ObjectReader& item) { r.symbols.push_back(read_symbol(item)); });
+  each(in, "arguments", 256,
+       [&](ObjectReader& item) { r.arguments.push_back(read_argument(item)); });
   for (const Json& axis : in.list("axes", 256)) {
-    if (!axis.is_integer()) in.fail("axes", "expected whole numbers");
-    else r.axes.push_back(axis.as_int());
+    if (!axis.is_integer())
+      in.fail("axes", "expected whole numbers");
+    else
+      r.axes.push_back(axis.as_int());
   }
   r.scratch_begin = in.address("scratch_begin");
   in.done();

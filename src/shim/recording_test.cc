@@ -22,7 +22,10 @@ Recording sample() {
   r.symbols = {{0, "table", placed_address(0x2555'0000'0000, 64), 64}};
   PlanModule module;
   module.name = "loaded1";
-  module.cubin = std::string("\x7f" "ELF\0", 5);
+  module.cubin = std::string(
+      "\x7f"
+      "ELF\0",
+      5);
   r.modules = {module};
   PlanTensorMap map;
   map.rank = 1;
@@ -81,7 +84,8 @@ TEST(Recording, HostileFilesAreRefusedWithTheirField) {
     ASSERT_TRUE(json);
     auto read = recording_from_json(*json, "recording");
     ASSERT_FALSE(read) << one.instead;
-    EXPECT_NE(read.error().message.find(one.complaint), std::string::npos) << one.instead << ": " << read.error().message;
+    EXPECT_NE(read.error().message.find(one.complaint), std::string::npos)
+        << one.instead << ": " << read.error().message;
   }
 }
 
@@ -132,24 +136,31 @@ Definition gemm() {
 
 TEST(TaskHeader, SignatureFollowsTheDefinition) {
   EXPECT_EQ(entry_signature(gemm()),
-            "void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M, int64_t N, int64_t K, "
+            "void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M, "
+            "int64_t N, int64_t K, "
             "cudaStream_t stream)");
 }
 
 TEST(TaskHeader, ScalarsGoByValueAndNamesBecomeDistinctIdentifiers) {
   Definition d;
   d.axes = {{"B", 4, ""}, {"len indptr", 2, ""}};
-  d.inputs = {{"B", {"B"}, false, DType::E4M3, ""}, {"sm_scale", {}, true, DType::F32, ""}, {"in", {"B"}, false, DType::I32, ""}};
+  d.inputs = {{"B", {"B"}, false, DType::E4M3, ""},
+              {"sm_scale", {}, true, DType::F32, ""},
+              {"in", {"B"}, false, DType::I32, ""}};
   d.outputs = {{"2nd", {"B"}, false, DType::F16, ""}};
   EXPECT_EQ(entry_signature(d),
-            "void run(const __nv_fp8_e4m3* B, float sm_scale, const int32_t* in_in, __half* p_2nd, int64_t B_axis, "
+            "void run(const __nv_fp8_e4m3* B, float sm_scale, const int32_t* in_in, __half* p_2nd, "
+            "int64_t B_axis, "
             "int64_t len_indptr, cudaStream_t stream)");
 }
 
 TEST(TaskHeader, DeclaresTheEntryAndTheTrampoline) {
   std::string text = task_header(gemm());
   EXPECT_NE(text.find("#include <cuda_bf16.h>"), std::string::npos);
-  EXPECT_NE(text.find("extern \"C\" __attribute__((visibility(\"default\"))) void run(const __nv_bfloat16* A"), std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "extern \"C\" __attribute__((visibility(\"default\"))) void run(const __nv_bfloat16* A"),
+      std::string::npos);
   EXPECT_NE(text.find("void ptxbench_call(void** args)"), std::string::npos);
   EXPECT_NE(text.find("*(cudaStream_t*)args[6]"), std::string::npos) << text;
 }

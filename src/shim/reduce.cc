@@ -18,7 +18,8 @@ NoPlan launch_error(std::string cause, std::string hint) {
   return {Verdict::LaunchError, std::move(cause), std::move(hint)};
 }
 
-// Visits each address that an action names, by reference: fields, and 8-byte words on 4-byte steps in bytes.
+// Visits each address that an action names, by reference: fields, and 8-byte words on 4-byte steps
+// in bytes.
 template <class Action, class Visit>
 void each_address(Action& action, Visit visit) {
   auto words = [&visit](auto& bytes) {
@@ -33,7 +34,8 @@ void each_address(Action& action, Visit visit) {
       }
     }
   };
-  if (auto* launch = std::get_if<KernelLaunch>(&action)) words(launch->params);
+  if (auto* launch = std::get_if<KernelLaunch>(&action))
+    words(launch->params);
   else if (auto* write = std::get_if<WriteBytes>(&action)) {
     visit(write->address);
     words(write->bytes);
@@ -45,7 +47,8 @@ void each_address(Action& action, Visit visit) {
   }
 }
 
-// The bytes of an action that may hold tensor maps, with the address that their alignment counts from.
+// The bytes of an action that may hold tensor maps, with the address that their alignment counts
+// from.
 std::pair<std::vector<uint8_t>*, uint64_t> payload(PlanAction& action) {
   if (auto* launch = std::get_if<KernelLaunch>(&action)) return {&launch->params, 0};
   if (auto* write = std::get_if<WriteBytes>(&action)) return {&write->bytes, write->address};
@@ -61,11 +64,13 @@ class Reducer {
     for (int call = 0; call < kCalls; ++call) {
       auto ordered = order(recording_, recording_.calls[static_cast<size_t>(call)]);
       if (!ordered && ordered.error().code == ErrorCode::Limit) {
-        return Outcome(NoPlan{Verdict::LaunchUnsupported, ordered.error().message, "use fewer concurrent streams"});
+        return Outcome(NoPlan{Verdict::LaunchUnsupported, ordered.error().message,
+                              "use fewer concurrent streams"});
       }
       if (!ordered) return std::move(ordered).error();
       ordered_[call] = *std::move(ordered);
-      views_[call] = {call + 1, &ordered_[call], allocations_of(recording_.calls[static_cast<size_t>(call)])};
+      views_[call] = {call + 1, &ordered_[call],
+                      allocations_of(recording_.calls[static_cast<size_t>(call)])};
     }
     if (auto refusal = check_lifetimes()) return Outcome(*std::move(refusal));
     if (auto refusal = check_steady()) return Outcome(*std::move(refusal));
@@ -81,24 +86,30 @@ class Reducer {
       const OrderedCall& ordered = ordered_[call];
       size_t next_work = 0;
       for (size_t s = 0; s < steps.size(); ++s) {
-        if (steps[s].kind == Step::Kind::Free || steps[s].kind == Step::Kind::FreeAsync) freed[steps[s].allocation] = true;
+        if (steps[s].kind == Step::Kind::Free || steps[s].kind == Step::Kind::FreeAsync)
+          freed[steps[s].allocation] = true;
         for (; next_work < ordered.work.size() && ordered.work[next_work].step == s; ++next_work) {
           std::optional<uint32_t> dead = dead_scratch(ordered.work[next_work].action, freed);
           if (!dead) continue;
-          return launch_error(work_name(ordered, next_work) + " of call " + std::to_string(call + 1) + " uses scratch of " +
-                                  std::to_string(recording_.allocations[*dead].size_bytes) + " bytes that was freed before",
-                              "free scratch after the last work that uses it was issued, in stream order");
+          return launch_error(
+              work_name(ordered, next_work) + " of call " + std::to_string(call + 1) +
+                  " uses scratch of " + std::to_string(recording_.allocations[*dead].size_bytes) +
+                  " bytes that was freed before",
+              "free scratch after the last work that uses it was issued, in stream order");
         }
       }
     }
     return std::nullopt;
   }
 
-  std::optional<uint32_t> dead_scratch(const PlanAction& action, const std::vector<bool>& freed) const {
+  std::optional<uint32_t> dead_scratch(const PlanAction& action,
+                                       const std::vector<bool>& freed) const {
     std::optional<uint32_t> dead;
     auto check = [&](const uint64_t& address) {
       std::optional<Place> place = places_.find(address);
-      if (place && place->kind == Place::Kind::Allocation && address >= place->base && freed[place->index]) dead = place->index;
+      if (place && place->kind == Place::Kind::Allocation && address >= place->base &&
+          freed[place->index])
+        dead = place->index;
     };
     each_address(action, check);
     auto [bytes, origin] = payload(const_cast<PlanAction&>(action));
@@ -113,16 +124,22 @@ class Reducer {
 
   std::optional<NoPlan> check_steady() {
     const OrderedCall& steady = ordered_[1];
-    auto is_launch = [](const OrderedWork& work) { return std::holds_alternative<KernelLaunch>(work.action); };
+    auto is_launch = [](const OrderedWork& work) {
+      return std::holds_alternative<KernelLaunch>(work.action);
+    };
     if (std::none_of(steady.work.begin(), steady.work.end(), is_launch)) return nothing_launched();
     for (int call = 0; call < kCalls; ++call) {
       if (ordered_[call].after_end) return unordered(call, *ordered_[call].after_end, "end");
-      // First-call initialisation may run on a stream of its own: no earlier work can need what it makes.
-      if (call > 0 && ordered_[call].before_start) return unordered(call, *ordered_[call].before_start, "start");
+      // First-call initialisation may run on a stream of its own: no earlier work can need what it
+      // makes.
+      if (call > 0 && ordered_[call].before_start)
+        return unordered(call, *ordered_[call].before_start, "start");
     }
     if (auto text = difference(request_, recording_, places_, views_[1], views_[2])) {
-      return NoPlan{Verdict::LaunchUnsupported, "run behaves differently from call to call: " + *text,
-                    "derive everything from the arguments of the call; key caches by every pointer and size they hold"};
+      return NoPlan{Verdict::LaunchUnsupported,
+                    "run behaves differently from call to call: " + *text,
+                    "derive everything from the arguments of the call; key caches by every pointer "
+                    "and size they hold"};
     }
     return std::nullopt;
   }
@@ -130,7 +147,8 @@ class Reducer {
   NoPlan nothing_launched() const {
     for (const Refusal& refusal : recording_.refusals) {
       if (refusal.call == 2) {
-        return launch_error("run launched nothing; " + printable(refusal.api, 100) + " failed: " + printable(refusal.why, 600),
+        return launch_error("run launched nothing; " + printable(refusal.api, 100) +
+                                " failed: " + printable(refusal.why, 600),
                             "fix the launch; check every CUDA call's result");
       }
     }
@@ -140,9 +158,13 @@ class Reducer {
   NoPlan unordered(int call, size_t index, std::string_view edge) const {
     const OrderedWork& work = ordered_[call].work[index];
     std::string cause = "work on a side stream is not ordered ";
-    cause += edge == "end" ? "before the end of the caller's stream: " : "after the start of the caller's stream: ";
-    cause += work_name(ordered_[call], index) + " of call " + std::to_string(call + 1) + " runs on " + stream_text(work.kind);
-    return launch_error(cause, "launch on the stream that run is given, or fork from it and join it again with events");
+    cause += edge == "end" ? "before the end of the caller's stream: "
+                           : "after the start of the caller's stream: ";
+    cause += work_name(ordered_[call], index) + " of call " + std::to_string(call + 1) +
+             " runs on " + stream_text(work.kind);
+    return launch_error(
+        cause,
+        "launch on the stream that run is given, or fork from it and join it again with events");
   }
 
   Result<Outcome> build() {
@@ -155,14 +177,16 @@ class Reducer {
     plan.steady = operations(ordered_[1]);
     for (const Argument& a : request_.arguments) {
       if (a.scalar) continue;
-      plan.buffers.push_back({a.name, a.output ? BufferRole::Output : BufferRole::Input, a.addresses[1], a.size_bytes});
+      plan.buffers.push_back({a.name, a.output ? BufferRole::Output : BufferRole::Input,
+                              a.addresses[1], a.size_bytes});
     }
     add_scratch(plan, keep_setup);
     plan.symbols = recording_.symbols;
     plan.modules.resize(1);
     plan.modules.insert(plan.modules.end(), recording_.modules.begin(), recording_.modules.end());
     for (std::vector<PlanOperation>* list : {&plan.setup, &plan.steady}) {
-      for (PlanOperation& operation : *list) PTXB_CHECK_OK(number_maps(operation.action, plan, list == &plan.setup));
+      for (PlanOperation& operation : *list)
+        PTXB_CHECK_OK(number_maps(operation.action, plan, list == &plan.setup));
     }
     return Outcome(std::move(plan));
   }
@@ -183,7 +207,8 @@ class Reducer {
     each_address(action, [this](uint64_t& address) { address = rebased(address); });
   }
 
-  // Every allocation that can be alive in the plan: those of the second call, and older ones not freed before it.
+  // Every allocation that can be alive in the plan: those of the second call, and older ones not
+  // freed before it.
   void add_scratch(LaunchPlan& plan, bool with_setup) const {
     std::vector<bool> wanted(recording_.allocations.size(), false);
     for (int call = 0; call < 2; ++call) {
@@ -197,7 +222,8 @@ class Reducer {
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (!wanted[i]) continue;
       const Allocation& a = recording_.allocations[i];
-      plan.buffers.push_back({"scratch" + std::to_string(count++), BufferRole::Scratch, a.address, a.size_bytes});
+      plan.buffers.push_back(
+          {"scratch" + std::to_string(count++), BufferRole::Scratch, a.address, a.size_bytes});
     }
   }
 
@@ -207,12 +233,15 @@ class Reducer {
     if (!bytes) return {};
     for (size_t at : tensor_map_images(*bytes, origin)) {
       uint32_t index = tensor_map_index(*bytes, at);
-      if (index >= recording_.tensor_maps.size()) return bad_input("recording: a tensor map that was never encoded is used");
+      if (index >= recording_.tensor_maps.size())
+        return bad_input("recording: a tensor map that was never encoded is used");
       PlanTensorMap map = recording_.tensor_maps[index];
       if (in_setup) map.address = rebased(map.address);
-      auto [entry, fresh] = map_numbers_.try_emplace({index, map.address}, static_cast<uint32_t>(plan.tensor_maps.size()));
+      auto [entry, fresh] = map_numbers_.try_emplace(
+          {index, map.address}, static_cast<uint32_t>(plan.tensor_maps.size()));
       if (fresh) plan.tensor_maps.push_back(map);
-      std::memcpy(bytes->data() + at + kTensorMapMagic.size(), &entry->second, sizeof entry->second);
+      std::memcpy(bytes->data() + at + kTensorMapMagic.size(), &entry->second,
+                  sizeof entry->second);
     }
     return {};
   }
@@ -227,7 +256,8 @@ class Reducer {
 
 }  // namespace
 
-Result<std::variant<LaunchPlan, NoPlan>> reduce(const Request& request, const Recording& recording) {
+Result<std::variant<LaunchPlan, NoPlan>> reduce(const Request& request,
+                                                const Recording& recording) {
   PTXB_CHECK(recording.ending == Ending::Complete && recording.calls.size() == kCalls);
   PTXB_TRY(Places places, Places::make(request, recording));
   return Reducer(request, recording, std::move(places)).run();

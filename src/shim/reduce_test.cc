@@ -1,5 +1,5 @@
-// The reduction on hand-made recordings: order over streams and events, graphs, lifetimes, and what a forged file gets.
-// SPDX-License-Identifier: Apache-2.0
+// The reduction on hand-made recordings: order over streams and events, graphs, lifetimes, and what
+// a forged file gets. SPDX-License-Identifier: Apache-2.0
 #include "shim/reduce.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@ namespace ptxb::shim {
 namespace {
 
 constexpr uint64_t kTensorBytes = 4096;
-constexpr uint64_t kTensor[3] = {placed_address(0x2111'0000'0000, kTensorBytes), placed_address(0x2222'0000'0000, kTensorBytes),
+constexpr uint64_t kTensor[3] = {placed_address(0x2111'0000'0000, kTensorBytes),
+                                 placed_address(0x2222'0000'0000, kTensorBytes),
                                  placed_address(0x2333'0000'0000, kTensorBytes)};
 constexpr uint32_t kCaller = 0, kLegacy = 1, kBlocking = 2, kSide = 3;
 
@@ -39,7 +40,9 @@ Step step(Step::Kind kind, uint32_t stream, uint32_t event = 0) {
   out.event = event;
   return out;
 }
-Step record(uint32_t event, uint32_t stream) { return step(Step::Kind::RecordEvent, stream, event); }
+Step record(uint32_t event, uint32_t stream) {
+  return step(Step::Kind::RecordEvent, stream, event);
+}
 Step wait(uint32_t stream, uint32_t event) { return step(Step::Kind::WaitEvent, stream, event); }
 Step memory(Step::Kind kind, uint32_t allocation) {
   Step out;
@@ -66,7 +69,8 @@ Request request() {
 
 Recording recording(std::vector<Step> a, std::vector<Step> b, std::vector<Step> c) {
   Recording out;
-  out.streams = {StreamKind::Caller, StreamKind::Legacy, StreamKind::Blocking, StreamKind::NonBlocking};
+  out.streams = {StreamKind::Caller, StreamKind::Legacy, StreamKind::Blocking,
+                 StreamKind::NonBlocking};
   out.events = 8;
   for (uint32_t i = 0; i < 4; ++i) {
     out.allocations.push_back({placed_address(0x2444'0000'0000 + i * 2 * kMappingBytes, 256), 256});
@@ -90,17 +94,42 @@ TEST(Order, StreamsEventsAndHostWaits) {
       {"forked, not joined", {record(0, kCaller), wait(kSide, 0), work(kSide)}, false, true, {{}}},
       {"joined, not forked", {work(kSide), record(0, kSide), wait(kCaller, 0)}, true, false, {{}}},
       {"fork and join",
-       {work(kCaller), record(0, kCaller), wait(kSide, 0), work(kSide), record(1, kSide), wait(kCaller, 1), work(kCaller)},
-       true, true, {{}, {0}, {1}}},
-      {"blocking stream through the legacy one", {work(kLegacy), work(kBlocking), work(kLegacy)}, true, true, {{}, {0}, {1}}},
+       {work(kCaller), record(0, kCaller), wait(kSide, 0), work(kSide), record(1, kSide),
+        wait(kCaller, 1), work(kCaller)},
+       true,
+       true,
+       {{}, {0}, {1}}},
+      {"blocking stream through the legacy one",
+       {work(kLegacy), work(kBlocking), work(kLegacy)},
+       true,
+       true,
+       {{}, {0}, {1}}},
       {"blocking stream alone", {work(kBlocking)}, false, false, {{}}},
-      {"host waits for the side stream", {work(kSide), step(Step::Kind::SyncStream, kSide), work(kCaller)}, true, false, {{}, {0}}},
+      {"host waits for the side stream",
+       {work(kSide), step(Step::Kind::SyncStream, kSide), work(kCaller)},
+       true,
+       false,
+       {{}, {0}}},
       {"host waits at both ends",
-       {step(Step::Kind::SyncStream, kCaller), work(kSide), step(Step::Kind::SyncDevice, 0)}, true, true, {{}}},
-      {"host waits for an event", {record(0, kCaller), work(kCaller), step(Step::Kind::SyncEvent, 0, 0), work(kSide)},
-       false, true, {{}, {}}},
-      {"event recorded before the work", {record(0, kSide), work(kSide), wait(kCaller, 0)}, false, false, {{}}},
-      {"event of an earlier call", {wait(kSide, 5), work(kSide), record(0, kSide), wait(kCaller, 0)}, true, false, {{}}},
+       {step(Step::Kind::SyncStream, kCaller), work(kSide), step(Step::Kind::SyncDevice, 0)},
+       true,
+       true,
+       {{}}},
+      {"host waits for an event",
+       {record(0, kCaller), work(kCaller), step(Step::Kind::SyncEvent, 0, 0), work(kSide)},
+       false,
+       true,
+       {{}, {}}},
+      {"event recorded before the work",
+       {record(0, kSide), work(kSide), wait(kCaller, 0)},
+       false,
+       false,
+       {{}}},
+      {"event of an earlier call",
+       {wait(kSide, 5), work(kSide), record(0, kSide), wait(kCaller, 0)},
+       true,
+       false,
+       {{}}},
   };
   for (const OrderCase& one : kCases) {
     auto ordered = order(recording({}, {}, {}), one.steps);
@@ -140,9 +169,13 @@ TEST(Order, ManyConcurrentStreamsAreALimitNotAHang) {
   EXPECT_EQ(ordered.error().code, ErrorCode::Limit);
 }
 
-std::vector<Step> simple(int call, uint32_t number = 0) { return {work(kCaller, launch(kTensor[call], number))}; }
+std::vector<Step> simple(int call, uint32_t number = 0) {
+  return {work(kCaller, launch(kTensor[call], number))};
+}
 
-Result<std::variant<LaunchPlan, NoPlan>> reduced(const Recording& r) { return reduce(request(), r); }
+Result<std::variant<LaunchPlan, NoPlan>> reduced(const Recording& r) {
+  return reduce(request(), r);
+}
 
 TEST(Reduce, EqualCallsNeedNoSetup) {
   auto out = reduced(recording(simple(0), simple(1), simple(2)));
@@ -156,8 +189,9 @@ TEST(Reduce, EqualCallsNeedNoSetup) {
 }
 
 TEST(Reduce, FirstCallThatDiffersIsTheSetupOnThePlansBuffers) {
-  auto out = reduced(recording({work(kCaller, launch(kTensor[0])), work(kCaller, Memset{kTensor[0], 0, 0, 1, 16, 1})},
-                               simple(1), simple(2)));
+  auto out = reduced(recording(
+      {work(kCaller, launch(kTensor[0])), work(kCaller, Memset{kTensor[0], 0, 0, 1, 16, 1})},
+      simple(1), simple(2)));
   ASSERT_TRUE(out);
   auto& plan = std::get<LaunchPlan>(*out);
   ASSERT_EQ(plan.setup.size(), 2u);
@@ -168,7 +202,8 @@ TEST(Reduce, FirstCallThatDiffersIsTheSetupOnThePlansBuffers) {
 TEST(Reduce, PersistentScratchStaysWhereItIs) {
   Recording r = recording({}, {}, {});
   uint64_t scratch = r.allocations[0].address;
-  r.calls = {{memory(Step::Kind::Allocate, 0), work(kCaller, Memset{scratch, 0, 0, 4, 4, 1}), work(kCaller, launch(scratch))},
+  r.calls = {{memory(Step::Kind::Allocate, 0), work(kCaller, Memset{scratch, 0, 0, 4, 4, 1}),
+              work(kCaller, launch(scratch))},
              {work(kCaller, launch(scratch))},
              {work(kCaller, launch(scratch))}};
   auto out = reduced(r);
@@ -197,29 +232,37 @@ std::vector<RefusedCase> refused_cases() {
       recording({}, {work(kCaller, Memset{kTensor[1], 0, 0, 1, 4, 1})}, {}));
   add("a counter", Verdict::LaunchUnsupported, "parameter 1 is 0x2 in call 2 and 0x3 in call 3",
       recording(simple(0, 1), simple(1, 2), simple(2, 3)));
-  add("a kept pointer", Verdict::LaunchUnsupported, "tensor C of call 1 (a pointer kept from an earlier call)",
+  add("a kept pointer", Verdict::LaunchUnsupported,
+      "tensor C of call 1 (a pointer kept from an earlier call)",
       recording(simple(0), simple(0), simple(0)));
-  add("alternating pointers", Verdict::LaunchUnsupported, "tensor C of call 1 in call 2 and tensor C of call 2 in call 3",
+  add("alternating pointers", Verdict::LaunchUnsupported,
+      "tensor C of call 1 in call 2 and tensor C of call 2 in call 3",
       recording(simple(0), simple(0), simple(1)));
   add("more work", Verdict::LaunchUnsupported, "call 2 makes 1 operations and call 3 makes 2",
-      recording(simple(0), simple(1), {work(kCaller, launch(kTensor[2])), work(kCaller, launch(kTensor[2]))}));
+      recording(simple(0), simple(1),
+                {work(kCaller, launch(kTensor[2])), work(kCaller, launch(kTensor[2]))}));
   add("other order", Verdict::LaunchUnsupported, "is ordered differently",
       recording({}, {work(kCaller, launch(kTensor[1])), work(kCaller, launch(kTensor[1]))},
-                {work(kCaller, launch(kTensor[2])), record(0, kCaller), wait(kSide, 0), work(kSide, launch(kTensor[2])),
-                 record(1, kSide), wait(kCaller, 1)}));
-  add("unjoined side stream", Verdict::LaunchError, "before the end of the caller's stream: operation 0 (launch of k)",
+                {work(kCaller, launch(kTensor[2])), record(0, kCaller), wait(kSide, 0),
+                 work(kSide, launch(kTensor[2])), record(1, kSide), wait(kCaller, 1)}));
+  add("unjoined side stream", Verdict::LaunchError,
+      "before the end of the caller's stream: operation 0 (launch of k)",
       recording({}, {work(kSide, launch(kTensor[1]))}, {}));
   {
     Recording r = recording({}, {}, {});
     uint64_t scratch = r.allocations[0].address;
-    r.calls[1] = {memory(Step::Kind::Allocate, 0), memory(Step::Kind::Free, 0), work(kCaller, launch(scratch + 16))};
-    add("use after free", Verdict::LaunchError, "scratch of 256 bytes that was freed before", std::move(r));
+    r.calls[1] = {memory(Step::Kind::Allocate, 0), memory(Step::Kind::Free, 0),
+                  work(kCaller, launch(scratch + 16))};
+    add("use after free", Verdict::LaunchError, "scratch of 256 bytes that was freed before",
+        std::move(r));
   }
   {
     Recording r = recording({}, {}, {});
     r.calls[1] = {memory(Step::Kind::Allocate, 0), work(kCaller, launch(r.allocations[0].address))};
-    r.calls[2] = {memory(Step::Kind::Allocate, 1), work(kCaller, launch(r.allocations[1].address + 8))};
-    add("another place in scratch", Verdict::LaunchUnsupported, "scratch allocation 0 in call 2", std::move(r));
+    r.calls[2] = {memory(Step::Kind::Allocate, 1),
+                  work(kCaller, launch(r.allocations[1].address + 8))};
+    add("another place in scratch", Verdict::LaunchUnsupported, "scratch allocation 0 in call 2",
+        std::move(r));
   }
   return out;
 }
@@ -238,7 +281,8 @@ TEST(Reduce, UnexplainedOrUnorderedWorkIsRefusedInWords) {
 TEST(Reduce, ScratchOfEachCallIsMatchedByOrderAndSize) {
   Recording r = recording({}, {}, {});
   for (uint32_t call = 0; call < 3; ++call) {
-    r.calls[call] = {memory(Step::Kind::Allocate, call), work(kCaller, launch(r.allocations[call].address)),
+    r.calls[call] = {memory(Step::Kind::Allocate, call),
+                     work(kCaller, launch(r.allocations[call].address)),
                      memory(Step::Kind::Free, call)};
   }
   auto out = reduced(r);
@@ -248,7 +292,8 @@ TEST(Reduce, ScratchOfEachCallIsMatchedByOrderAndSize) {
   r.allocations[2].address += 0x2555'0000'0000 - 0x2444'0000'0000;
   r.allocations[2].address = placed_address(mapping_begin(r.allocations[2].address, 256), 512);
   r.allocations[2].size_bytes = 512;
-  std::memcpy(std::get<KernelLaunch>(*r.calls[2][1].action).params.data(), &r.allocations[2].address, 8);
+  std::memcpy(std::get<KernelLaunch>(*r.calls[2][1].action).params.data(),
+              &r.allocations[2].address, 8);
   auto other = reduced(r);
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_TRUE(std::holds_alternative<NoPlan>(*other));
@@ -280,7 +325,8 @@ TEST(Reduce, TensorMapsAreComparedByWhatTheyDescribe) {
   auto other = reduced(r);
   ASSERT_TRUE(other);
   ASSERT_TRUE(std::holds_alternative<NoPlan>(*other));
-  EXPECT_NE(std::get<NoPlan>(*other).cause.find("another shape or mode in call 3"), std::string::npos);
+  EXPECT_NE(std::get<NoPlan>(*other).cause.find("another shape or mode in call 3"),
+            std::string::npos);
 }
 
 TEST(Reduce, ForgedPlacesAreBadInput) {

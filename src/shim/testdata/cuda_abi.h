@@ -1,5 +1,5 @@
-// What the hand-written test candidates need of CUDA's C interface, so that they build where no toolkit is installed.
-// SPDX-License-Identifier: Apache-2.0
+// What the hand-written test candidates need of CUDA's C interface, so that they build where no
+// toolkit is installed. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ using Event = void*;
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*);
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
 int cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, Stream);
 int cudaLaunchKernelExC(const void*, const void*, void**);
@@ -67,6 +68,7 @@ int cuGetProcAddress_v2(const char*, void**, int, uint64_t, int*);
 int cuModuleLoadData(void**, const void*);
 int cuModuleGetFunction(void**, void*, const char*);
 int cuModuleGetGlobal_v2(uint64_t*, size_t*, void*, const char*);
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**);
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   Stream, void**, void**);
 int cuMemsetD32Async(uint64_t, unsigned, size_t, Stream);
 }

@@ -1,5 +1,5 @@
-// A candidate of many behaviours: axis CASE chooses one. Written against the C interface, as nvcc's host code would be.
-// SPDX-License-Identifier: Apache-2.0
+// A candidate of many behaviours: axis CASE chooses one. Written against the C interface, as nvcc's
+// host code would be. SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,9 +26,12 @@ char saxpy_stub, tma_stub, big_stub, table_host;
 
 [[gnu::constructor]] void register_all() {
   void** handle = __cudaRegisterFatBinary(nullptr);
-  __cudaRegisterFunction(handle, &saxpy_stub, nullptr, "saxpy", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-  __cudaRegisterFunction(handle, &tma_stub, nullptr, "tma", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-  __cudaRegisterFunction(handle, &big_stub, nullptr, "big", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+  __cudaRegisterFunction(handle, &saxpy_stub, nullptr, "saxpy", -1, nullptr, nullptr, nullptr,
+                         nullptr, nullptr);
+  __cudaRegisterFunction(handle, &tma_stub, nullptr, "tma", -1, nullptr, nullptr, nullptr, nullptr,
+                         nullptr);
+  __cudaRegisterFunction(handle, &big_stub, nullptr, "big", -1, nullptr, nullptr, nullptr, nullptr,
+                         nullptr);
   __cudaRegisterVar(handle, &table_host, nullptr, "table", 0, 64, 0, 0);
   __cudaRegisterFatBinaryEnd(handle);
 }
@@ -49,8 +52,8 @@ int honest(const Args& a) { return saxpy(a.x, a.y, a.n, 2.0f, a.stream); }
 struct alignas(64) TensorMap {
   char bytes[128];
 };
-using Encode = int (*)(TensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*, const uint32_t*,
-                       int, int, int, int);
+using Encode = int (*)(TensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
+                       const uint32_t*, const uint32_t*, int, int, int, int);
 Encode encoder() {
   void* found = nullptr;
   int status = -1;
@@ -96,7 +99,8 @@ int launch_ex(const Args& a, std::vector<Attribute> attributes, dim3 grid) {
   float* y = a.y;
   int64_t n = a.n;
   void* params[] = {&x, &y, &n, &scale};
-  LaunchConfig config{grid, {256, 1, 1}, 0, a.stream, attributes.data(), static_cast<unsigned>(attributes.size())};
+  LaunchConfig config{grid,     {256, 1, 1},       0,
+                      a.stream, attributes.data(), static_cast<unsigned>(attributes.size())};
   return cudaLaunchKernelExC(&config, &saxpy_stub, params);
 }
 
@@ -149,7 +153,9 @@ constexpr const char* kPtx = R"(.version 8.0
 
 void legal(int64_t which, const Args& a) {
   switch (which) {
-    case 1: honest(a); break;
+    case 1:
+      honest(a);
+      break;
     case 2:  // scratch made and given back in every call
     case 3: {
       float* scratch = nullptr;
@@ -181,7 +187,9 @@ void legal(int64_t which, const Args& a) {
       saxpy(a.x, a.y, a.n, 1.0f, a.stream);
       break;
     }
-    case 6: saxpy(a.x, a.y, a.n, 1.0f, nullptr); break;  // the legacy default stream
+    case 6:
+      saxpy(a.x, a.y, a.n, 1.0f, nullptr);
+      break;   // the legacy default stream
     case 7: {  // a side stream, waited for by the host at both ends
       cudaStreamSynchronize(a.stream);
       saxpy(a.x, a.y, a.n, 1.0f, side_stream());
@@ -212,13 +220,17 @@ void legal(int64_t which, const Args& a) {
       void* graph = nullptr;
       capture(a, &graph);
       char info[32];
-      if (!exec) cudaGraphInstantiate(&exec, graph, 0);
-      else if (cudaGraphExecUpdate(exec, graph, info)) abort();
+      if (!exec)
+        cudaGraphInstantiate(&exec, graph, 0);
+      else if (cudaGraphExecUpdate(exec, graph, info))
+        abort();
       cudaGraphDestroy(graph);
       cudaGraphLaunch(exec, a.stream);
       break;
     }
-    case 11: launch_ex(a, {{4, 0, {2, 1, 1}}, {6, 0, {1}}}, {4, 1, 1}); break;  // cluster and PDL
+    case 11:
+      launch_ex(a, {{4, 0, {2, 1, 1}}, {6, 0, {1}}}, {4, 1, 1});
+      break;  // cluster and PDL
     case 12: {
       float scale = 1;
       const float* x = a.x;
@@ -260,7 +272,9 @@ void legal(int64_t which, const Args& a) {
     }
     case 16: {  // a module loaded at run time
       static void *module = nullptr, *function = nullptr;
-      if (!module && (cuModuleLoadData(&module, kPtx) || cuModuleGetFunction(&function, module, "loaded"))) abort();
+      if (!module &&
+          (cuModuleLoadData(&module, kPtx) || cuModuleGetFunction(&function, module, "loaded")))
+        abort();
       float* y = a.y;
       unsigned b = 7;
       void* params[] = {&y, &b};
@@ -268,8 +282,8 @@ void legal(int64_t which, const Args& a) {
       break;
     }
     case 17: {  // a launch that CUDA refuses, with a fallback
-      if (saxpy(a.x, a.y, a.n, 1.0f, a.stream, {0, 1, 1}) != 9 || cudaPeekAtLastError() != 9 || cudaGetLastError() != 9 ||
-          cudaGetLastError() != 0) {
+      if (saxpy(a.x, a.y, a.n, 1.0f, a.stream, {0, 1, 1}) != 9 || cudaPeekAtLastError() != 9 ||
+          cudaGetLastError() != 9 || cudaGetLastError() != 0) {
         abort();
       }
       honest(a);
@@ -299,7 +313,9 @@ void legal(int64_t which, const Args& a) {
       if (!exec) {
         void* graph = nullptr;
         cudaGraphCreate(&graph, 0);
-        if (cudaGraphAddKernelNode(&kernel, graph, nullptr, 0, &node) || cudaGraphInstantiate(&exec, graph, 0)) abort();
+        if (cudaGraphAddKernelNode(&kernel, graph, nullptr, 0, &node) ||
+            cudaGraphInstantiate(&exec, graph, 0))
+          abort();
       }
       if (cudaGraphExecKernelNodeSetParams(exec, kernel, &node)) abort();
       cudaGraphLaunch(exec, a.stream);
@@ -309,8 +325,10 @@ void legal(int64_t which, const Args& a) {
       char properties[2048];
       int count = 0, value = 0, blocks = 0;
       if (cudaGetDeviceCount(&count) || count != 1 || cudaGetDeviceProperties(properties, 0) ||
-          strcmp(properties, "NVIDIA H200") != 0 || cudaDeviceGetAttribute(&value, 16, 0) || value != 132 ||
-          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &saxpy_stub, 256, 0) || blocks != 8) {
+          strcmp(properties, "NVIDIA H200") != 0 || cudaDeviceGetAttribute(&value, 16, 0) ||
+          value != 132 ||
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &saxpy_stub, 256, 0) ||
+          blocks != 8) {
         abort();
       }
       Event begin, end;
@@ -328,13 +346,20 @@ void legal(int64_t which, const Args& a) {
       auto found = [](const char* name, int version, uint64_t flags, int code, int want_status) {
         void* function = nullptr;
         int status = -1;
-        if (cuGetProcAddress_v2(name, &function, version, flags, &status) != code || status != want_status) abort();
+        if (cuGetProcAddress_v2(name, &function, version, flags, &status) != code ||
+            status != want_status)
+          abort();
         return function;
       };
-      if (found("cuLaunchKernel", 13000, 0, 0, 0) != reinterpret_cast<void*>(&cuLaunchKernel)) abort();
-      if (found("cuLaunchKernel", 13000, 2, 0, 0) == reinterpret_cast<void*>(&cuLaunchKernel)) abort();
-      if (found("cuModuleGetGlobal", 12000, 0, 0, 0) != reinterpret_cast<void*>(&cuModuleGetGlobal_v2)) abort();
-      if (found("cuTensorMapEncodeTiled", 11000, 0, 500, 2) || found("cuNothing", 13000, 0, 500, 1)) abort();
+      if (found("cuLaunchKernel", 13000, 0, 0, 0) != reinterpret_cast<void*>(&cuLaunchKernel))
+        abort();
+      if (found("cuLaunchKernel", 13000, 2, 0, 0) == reinterpret_cast<void*>(&cuLaunchKernel))
+        abort();
+      if (found("cuModuleGetGlobal", 12000, 0, 0, 0) !=
+          reinterpret_cast<void*>(&cuModuleGetGlobal_v2))
+        abort();
+      if (found("cuTensorMapEncodeTiled", 11000, 0, 500, 2) || found("cuNothing", 13000, 0, 500, 1))
+        abort();
       honest(a);
       break;
     }
@@ -347,7 +372,8 @@ void legal(int64_t which, const Args& a) {
       cudaGraphDestroy(graph);
       break;
     }
-    default: abort();
+    default:
+      abort();
   }
 }
 
@@ -358,22 +384,33 @@ void* forever(void*) {
 
 void misbehave(int64_t which, const Args& a) {
   switch (which) {
-    case 100: break;                                     // launches nothing
-    case 101: exit(0);
-    case 102: _exit(0);
-    case 103: *reinterpret_cast<volatile int*>(8) = 1; break;
+    case 100:
+      break;  // launches nothing
+    case 101:
+      exit(0);
+    case 102:
+      _exit(0);
+    case 103:
+      *reinterpret_cast<volatile int*>(8) = 1;
+      break;
     case 104:
       for (;;) ++*const_cast<volatile int*>(&counter);
-    case 105: throw std::runtime_error("no kernel today");
-    case 106: abort();
+    case 105:
+      throw std::runtime_error("no kernel today");
+    case 106:
+      abort();
     case 107: {  // reads its input on the host
       float first = 0;
       cudaMemcpy(&first, a.x, sizeof first, kD2H);
       honest(a);
       break;
     }
-    case 108: saxpy(a.x, a.y, a.n, a.x[0], a.stream); break;  // touches device memory from the host
-    case 109: saxpy(a.x, a.y, a.n, 1.0f, side_stream()); break;  // never joined
+    case 108:
+      saxpy(a.x, a.y, a.n, a.x[0], a.stream);
+      break;  // touches device memory from the host
+    case 109:
+      saxpy(a.x, a.y, a.n, 1.0f, side_stream());
+      break;     // never joined
     case 110: {  // joined, but not forked
       saxpy(a.x, a.y, a.n, 1.0f, side_stream());
       static Event join = new_event();
@@ -387,11 +424,17 @@ void misbehave(int64_t which, const Args& a) {
       honest(a);
       break;
     }
-    case 112: saxpy(a.x, a.y, a.n + ++counter, 1.0f, a.stream); break;
-    case 113: saxpy(a.x, a.y, a.n, 1.0f, a.stream, {static_cast<unsigned>(++counter), 1, 1}); break;
+    case 112:
+      saxpy(a.x, a.y, a.n + ++counter, 1.0f, a.stream);
+      break;
+    case 113:
+      saxpy(a.x, a.y, a.n, 1.0f, a.stream, {static_cast<unsigned>(++counter), 1, 1});
+      break;
     case 114:
-      if (++counter < 3) honest(a);
-      else cudaMemsetAsync(a.y, 0, 4, a.stream), honest(a);
+      if (++counter < 3)
+        honest(a);
+      else
+        cudaMemsetAsync(a.y, 0, 4, a.stream), honest(a);
       break;
     case 115: {  // a tensor map kept from the first call
       static TensorMap map;
@@ -416,26 +459,33 @@ void misbehave(int64_t which, const Args& a) {
       saxpy(a.x, scratch, a.n, 1.0f, a.stream);
       break;
     }
-    case 118: launch_big(a, 200 << 10); break;           // too much shared memory, and nothing else
+    case 118:
+      launch_big(a, 200 << 10);
+      break;  // too much shared memory, and nothing else
     case 119: {
       int local = 0;
       cudaHostRegister(&local, sizeof local, 0);
       honest(a);
       break;
     }
-    case 120: cudaLaunchHostFunc(a.stream, [](void*) {}, nullptr); break;
+    case 120:
+      cudaLaunchHostFunc(
+          a.stream, [](void*) {}, nullptr);
+      break;
     case 121: {
       TensorMap map;
-      if (encode(&map, a.x, 64) == 0) honest(a);         // inner box wider than the swizzle span
+      if (encode(&map, a.x, 64) == 0) honest(a);  // inner box wider than the swizzle span
       break;
     }
     case 122: {
       Stream stream = side_stream();
       cudaStreamBeginCapture(stream, 0);
       honest(a);
-      break;                                             // the capture stays open
+      break;  // the capture stays open
     }
-    case 123: raise(SIGTERM); break;
+    case 123:
+      raise(SIGTERM);
+      break;
     case 124: {
       pid_t child = fork();
       if (child == 0) _exit(0);
@@ -481,17 +531,20 @@ void misbehave(int64_t which, const Args& a) {
       saxpy(a.x, first, a.n, 1.0f, a.stream);
       break;
     }
-    default: abort();
+    default:
+      abort();
   }
 }
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void run(const float* x, float* y, int64_t n, int64_t which, Stream stream) {
+extern "C" __attribute__((visibility("default"))) void run(const float* x, float* y, int64_t n,
+                                                           int64_t which, Stream stream) {
   Args a{x, y, n, stream};
   which < 100 ? legal(which, a) : misbehave(which, a);
 }
 extern "C" __attribute__((visibility("default"))) void ptxbench_call(void** args) {
-  run(*static_cast<const float**>(args[0]), *static_cast<float**>(args[1]), *static_cast<int64_t*>(args[2]),
-      *static_cast<int64_t*>(args[3]), *static_cast<Stream*>(args[4]));
+  run(*static_cast<const float**>(args[0]), *static_cast<float**>(args[1]),
+      *static_cast<int64_t*>(args[2]), *static_cast<int64_t*>(args[3]),
+      *static_cast<Stream*>(args[4]));
 }
