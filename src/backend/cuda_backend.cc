@@ -1,5 +1,6 @@
 // Owns turning questions about a plan into worker jobs and their answers into outcomes. Never
-// judges. SPDX-License-Identifier: Apache-2.0
+// judges.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda_backend.h"
 
 #include <algorithm>
@@ -272,12 +273,14 @@ Result<SpeedOutcome> CudaBackend::time(const Task& task, const LaunchPlan& plan)
   const arch::Chip* chip = chip_of(worker_.hello());
   if (cold.candidate_ms && chip != nullptr) {
     const timing::Work work = timing_work(task);
+    const timing::ChipRates rates = {chip->bf16_tflops, chip->memory_gb_s,
+                                     static_cast<double>(chip->l2_bytes)};
     if (work.matrix_flops > 0) {
       gate.tflops = work.matrix_flops / *cold.candidate_ms * 1e-9;
       gate.peak_share = *gate.tflops / chip->bf16_tflops;
     }
     const timing::Plausibility plausible =
-        timing::judge_time(*cold.candidate_ms, timing::roofline_floor(work, *chip));
+        timing::judge_time(*cold.candidate_ms, timing::roofline_floor(work, rates));
     if (!plausible.plausible) outcome.implausible = plausible.reason;
   }
   return outcome;

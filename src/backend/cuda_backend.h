@@ -1,5 +1,6 @@
 // Owns the GPU backend: plans run on a GPU by ptxbench-worker, which this class starts, watches and
-// restarts. Never links CUDA and never judges. SPDX-License-Identifier: Apache-2.0
+// restarts. Never links CUDA and never judges.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

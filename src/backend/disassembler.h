@@ -1,5 +1,6 @@
 // Owns calling nvdisasm on a cubin for the GPU backend, which must work where the compiler's room
-// is not built. SPDX-License-Identifier: Apache-2.0
+// is not built.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

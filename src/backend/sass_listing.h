@@ -1,6 +1,7 @@
 // Owns the join of executed counts with a disassembly (text of nvdisasm -c): which machine
 // instruction ran how often, and whether it is one that works or only looks like one. Never runs a
-// tool. SPDX-License-Identifier: Apache-2.0
+// tool.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

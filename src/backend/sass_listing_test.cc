@@ -1,5 +1,6 @@
 // Owns the tests of the SASS join: literal listings (as nvdisasm 13 prints them) and counts in,
-// counts by opcode out. SPDX-License-Identifier: Apache-2.0
+// counts by opcode out.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/sass_listing.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Owns the worker process of a GPU: spawn, pipes, deadline, kill, reap. Never interprets a job's
-// content. SPDX-License-Identifier: Apache-2.0
+// content.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/worker_client.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // Owns the one ptxbench-worker process of a GPU: starts it, sends jobs, watches the clock, kills
 // and restarts it. Never judges: a dead or silent worker is told apart from an answer, and what it
-// was doing is passed on. SPDX-License-Identifier: Apache-2.0
+// was doing is passed on.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>

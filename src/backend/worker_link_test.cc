@@ -1,5 +1,6 @@
 // Owns the tests of the worker link that need no GPU: frames, job and result round trips, the
-// client against small programs. SPDX-License-Identifier: Apache-2.0
+// client against small programs.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -1,6 +1,7 @@
 // Owns the frames between ptxbench and ptxbench-worker: a fixed header, one JSON text, a few byte
 // blobs; bounded both ways. Never reads or writes a descriptor; both ends treat what they receive
-// as hostile. Layout: docs/gpu.md, "Worker frames". SPDX-License-Identifier: Apache-2.0
+// as hostile. Layout: docs/gpu.md, "Worker frames".
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

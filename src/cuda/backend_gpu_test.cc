@@ -1,5 +1,6 @@
 // Owns the GPU tests of the backend that the evaluation line uses: outcomes, executed families,
-// speeds. SPDX-License-Identifier: Apache-2.0
+// speeds.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "backend/cuda_backend.h"

@@ -1,5 +1,6 @@
 // Owns the surroundings of a replay: inputs, poison, digests, setup. Never compares and never
-// times. SPDX-License-Identifier: Apache-2.0
+// times.
+// SPDX-License-Identifier: Apache-2.0
 #include "cuda/bench.h"
 
 #include <algorithm>

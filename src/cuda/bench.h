@@ -1,5 +1,6 @@
 // Owns what every job needs around a replay: its inputs and poison on the device, its digests, its
-// first-call setup. Never compares and never times. SPDX-License-Identifier: Apache-2.0
+// first-call setup. Never compares and never times.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

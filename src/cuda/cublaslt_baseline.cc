@@ -1,6 +1,7 @@
 // Owns the cuBLASLt baseline of C = A B^T on bf16 with fp32 accumulation: the heuristic's
 // candidates as variants. Never chooses among them; timing measures them under the regime in which
-// they are used. SPDX-License-Identifier: Apache-2.0
+// they are used.
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // Owns the GPU that the worker holds: its context, its facts, our own device memory and kernels.
-// One a process. Never runs a candidate's code; that is replay.h. SPDX-License-Identifier:
-// Apache-2.0
+// One a process. Never runs a candidate's code; that is replay.h.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

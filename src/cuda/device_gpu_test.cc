@@ -1,5 +1,6 @@
 // Owns the GPU tests of the worker's own kernels: they must agree with the CPU to the bit or to the
-// last place. SPDX-License-Identifier: Apache-2.0
+// last place.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // The one door to NVIDIA's libraries: driver, cuBLASLt, cuDNN, CUPTI and NVML are loaded at run
 // time, never linked. Functions are resolved when their library is first asked for. Only src/cuda
-// includes CUDA headers. SPDX-License-Identifier: Apache-2.0
+// includes CUDA headers.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cublasLt.h>

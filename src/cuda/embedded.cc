@@ -1,5 +1,6 @@
 // Owns the embedded cubins: the assembler includes the files that nvcc wrote (PTXB_CUBIN_*, from
-// CMake). SPDX-License-Identifier: Apache-2.0
+// CMake).
+// SPDX-License-Identifier: Apache-2.0
 #include "cuda/embedded.h"
 
 #define PTXB_INCLUDE_BYTES(symbol, path)                                                           \

@@ -1,5 +1,6 @@
 // Owns the hand-made plans and tasks that GPU tests and the GPU report replay. Test support; never
-// part of the product. SPDX-License-Identifier: Apache-2.0
+// part of the product.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

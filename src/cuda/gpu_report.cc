@@ -1,6 +1,7 @@
 // ptxbench-gpu-report: owns the self-measurement of a GPU machine: what the harness promises of
 // itself, as numbers in one JSON. Never a verdict about a candidate. Started by
-// scripts/gpu_test.sh. SPDX-License-Identifier: Apache-2.0
+// scripts/gpu_test.sh.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

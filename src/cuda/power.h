@@ -1,5 +1,6 @@
 // Owns reading the board's power and throttle reasons through NVML, where that library is present.
-// Never changes a setting. SPDX-License-Identifier: Apache-2.0
+// Never changes a setting.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // Owns one LaunchPlan on the device: its memory at its own addresses, its modules, its operations
 // ready to queue. What a candidate can cause is a Trouble, never an Error. Nothing of it is left
-// when the object is gone. SPDX-License-Identifier: Apache-2.0
+// when the object is gone.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Owns making a plan ready on the device: addresses, memory, modules, tensor maps, parameters.
-// Queues nothing. SPDX-License-Identifier: Apache-2.0
+// Queues nothing.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,6 @@
 // Owns the GPU tests of the worker as its parent sees it: right and wrong candidates, faults,
-// hangs, leftovers, counts, times. SPDX-License-Identifier: Apache-2.0
+// hangs, leftovers, counts, times.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <map>

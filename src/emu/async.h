@@ -42,18 +42,27 @@ bool warpgroup_may_go_on(const Warp& w, const Split& s);
 
 // Hooks of check mode; nothing without a checker (check_async.cc).
 void check_mbarrier_init(Warp& w, const Insn* i, uint32_t lane, const MbarrierPlace& at);
-void check_mbarrier_arrive(Warp& w, const MbarrierPlace& at);
-void check_mbarrier_wait(Warp& w, const MbarrierPlace& at);
+void check_mbarrier_arrive(Warp& w, const Insn* i, const MbarrierPlace& at);
+void check_mbarrier_wait(Warp& w, const Insn* i, const MbarrierPlace& at);
 void check_mbarrier_phase(const MbarrierPlace& at);
-// A lane issues an asynchronous write of shared memory of `cta`, or a read of its own block's; global memory likewise.
-void check_bulk_write(Warp& w, const Insn* i, uint32_t lane, Cta& cta, uint32_t offset, uint32_t bytes);
+// A lane issues an asynchronous write of shared memory of `cta` that signals the mbarrier at `barrier` (0: none), or a read
+// of its own block's; global memory likewise.
+void check_bulk_write(Warp& w, const Insn* i, uint32_t lane, Cta& cta, uint32_t offset, uint32_t bytes, uint32_t barrier);
 void check_bulk_read(Warp& w, const Insn* i, uint32_t lane, uint32_t offset, uint32_t bytes);
 void check_bulk_global(Warp& w, const Insn* i, uint32_t lane, uint64_t address, uint32_t bytes, Access access);
 void check_bulk_commit(Warp& w);
-void check_bulk_wait(Warp& w, uint32_t pending, bool read_only);
+void check_bulk_wait(Warp& w, uint32_t pending);
 void check_wgmma(Warp& w, const Insn* i, const uint64_t* a, uint64_t b, const arith::WgmmaForm& form);
-void check_wgmma_fence(Warp& w, const Insn* i);
-void check_wgmma_commit(Warp& w, const Insn* i);
-void check_wgmma_wait(Warp& w, const Insn* i, uint32_t pending);
+void check_wgmma_wait(Warp& w, uint32_t pending);
+// Registers of a wgmma (check_products.cc).
+struct ProductRegisters {
+  std::vector<uint32_t> d, a;
+};
+ProductRegisters product_registers_of(const ptx::Instruction& in);
+void check_product_start(Warp& w, const Insn* i, const ProductRegisters& registers);
+void check_product_wait(Warp& w, uint32_t pending);
+void check_product_fence(Warp& w);
+// The instruction just emitted gets the place that these hooks report (Insn::y).
+void mark_check_site(Decoder& d);
 
 }  // namespace ptxb::emu

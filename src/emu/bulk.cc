@@ -19,10 +19,13 @@ uint8_t* span_bytes(Warp& w, const Insn* i, uint32_t lane, Window window, uint64
   }
   uint8_t* at = resolve_quietly(w, lane, window, address, static_cast<uint32_t>(bytes), access);
   if (at) return at;
-  // The words for the first byte that is outside: either the first or one that lies past the end.
-  if (!resolve(w, i, lane, window, address, 1, access) || !resolve(w, i, lane, window, address + bytes - 1, 1, access)) return nullptr;
-  fault(w, i, FindingKind::OutOfBounds, thread_text(w, lane) + " copies " + std::to_string(bytes) + " bytes at " + place_text(w, window, address, 1) +
-                                            ", which reach beyond one buffer");
+  if (!resolve(w, i, lane, window, address, 1, access)) return nullptr;
+  bool is_global = window == Window::Global || (window == Window::Generic && (address < kSharedWindow || address >= kSharedWindowEnd));
+  std::string where = is_global ? w.worker->run.memory.describe(address, bytes)
+                                : place_text(w, window, address, 1) + "; the block has " + std::to_string(w.shared_end - kSharedBase) +
+                                      " bytes of shared memory";
+  fault(w, i, FindingKind::OutOfBounds, thread_text(w, lane) + " copies " + std::to_string(bytes) + " bytes at " + where,
+        "the whole copy must lie inside one buffer");
   return nullptr;
 }
 
@@ -53,11 +56,11 @@ std::optional<ReduceOp> reduce_op(const Decoder& d) {
 std::optional<ReduceType> reduce_type(ptx::Type type) {
   switch (type) {
     case ptx::Type::B32:
-    case ptx::Type::U32: return ReduceType::U32;
-    case ptx::Type::S32: return ReduceType::S32;
+    case ptx::Type::U32: return ReduceType::UInt32;
+    case ptx::Type::S32: return ReduceType::SInt32;
     case ptx::Type::B64:
-    case ptx::Type::U64: return ReduceType::U64;
-    case ptx::Type::S64: return ReduceType::S64;
+    case ptx::Type::U64: return ReduceType::UInt64;
+    case ptx::Type::S64: return ReduceType::SInt64;
     case ptx::Type::F16: return ReduceType::F16;
     case ptx::Type::BF16: return ReduceType::BF16;
     case ptx::Type::F32: return ReduceType::F32;
@@ -68,8 +71,8 @@ std::optional<ReduceType> reduce_type(ptx::Type type) {
 
 uint32_t reduce_bytes(ReduceType type) {
   switch (type) {
-    case ReduceType::U32:
-    case ReduceType::S32:
+    case ReduceType::UInt32:
+    case ReduceType::SInt32:
     case ReduceType::F32: return 4;
     case ReduceType::F16:
     case ReduceType::BF16: return 2;
@@ -84,7 +87,7 @@ bool reduces(ReduceOp op, ReduceType type) {
     case ReduceType::BF16: return ordered;
     case ReduceType::F32:
     case ReduceType::F64: return op == ReduceOp::Add;
-    case ReduceType::U32: return true;
+    case ReduceType::UInt32: return true;
     default: return op != ReduceOp::Inc && op != ReduceOp::Dec;
   }
 }
@@ -129,10 +132,10 @@ void each(uint8_t* to, const uint8_t* from, uint64_t bytes, Combine combine) {
 bool reduce(ReduceOp op, ReduceType type, uint8_t* to, const uint8_t* from, uint64_t bytes) {
   if (!reduces(op, type)) return false;
   switch (type) {
-    case ReduceType::U32: each<uint32_t>(to, from, bytes, [op](uint32_t a, uint32_t b) { return combined(op, a, b); }); break;
-    case ReduceType::S32: each<int32_t>(to, from, bytes, [op](int32_t a, int32_t b) { return combined(op, a, b); }); break;
-    case ReduceType::U64: each<uint64_t>(to, from, bytes, [op](uint64_t a, uint64_t b) { return combined(op, a, b); }); break;
-    case ReduceType::S64: each<int64_t>(to, from, bytes, [op](int64_t a, int64_t b) { return combined(op, a, b); }); break;
+    case ReduceType::UInt32: each<uint32_t>(to, from, bytes, [op](uint32_t a, uint32_t b) { return combined(op, a, b); }); break;
+    case ReduceType::SInt32: each<int32_t>(to, from, bytes, [op](int32_t a, int32_t b) { return combined(op, a, b); }); break;
+    case ReduceType::UInt64: each<uint64_t>(to, from, bytes, [op](uint64_t a, uint64_t b) { return combined(op, a, b); }); break;
+    case ReduceType::SInt64: each<int64_t>(to, from, bytes, [op](int64_t a, int64_t b) { return combined(op, a, b); }); break;
     case ReduceType::F16:
       each<uint16_t>(to, from, bytes, [op](uint16_t a, uint16_t b) { return combined_half(op, arith::Half::F16, a, b); });
       break;

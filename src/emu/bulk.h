@@ -22,7 +22,7 @@ inline uint8_t* window_of_cta(Cta& cta) { return cta.shared_bytes.data() - kShar
 
 enum class ReduceOp : uint8_t { Add, Min, Max, Inc, Dec, And, Or, Xor };
 // The element types of reductions.
-enum class ReduceType : uint8_t { U32, S32, U64, S64, F16, BF16, F32, F64 };
+enum class ReduceType : uint8_t { UInt32, SInt32, UInt64, SInt64, F16, BF16, F32, F64 };
 std::optional<ReduceOp> reduce_op(const Decoder& d);
 std::optional<ReduceType> reduce_type(ptx::Type type);
 uint32_t reduce_bytes(ReduceType type);

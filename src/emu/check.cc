@@ -48,6 +48,7 @@ void check_start(Cluster& cluster) {
     shadow.clock = 1;
     shadow.acquired.clear();
     shadow.published.clear();
+    start_async_shadow(*cta);
     for (auto& warp : cta->warps) {
       if (!warp->shadow) warp->shadow = decltype(warp->shadow)(new WarpShadow);
       *warp->shadow = {};
@@ -84,6 +85,10 @@ void check_barrier_complete(Cta& cta, uint32_t id) {
 void check_cluster_arrive(Warp& w) { release(w, w.cta->shadow->cluster_barrier); }
 
 void check_cluster_complete(Cluster& cluster) {
+  for (auto& cta : cluster.ctas)
+    for (auto& warp : cta->warps)
+      for (auto& other : cluster.ctas)
+        if (other != cta) join_asynchronous(warp->shadow->seen, other->shadow->cluster_barrier);
   for (auto& cta : cluster.ctas) {
     for (auto& warp : cta->warps) join(warp->shadow->seen, cta->shadow->cluster_barrier);
     for (auto& other : cluster.ctas)

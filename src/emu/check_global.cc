@@ -25,11 +25,13 @@ struct Earlier {
   const char* was;
   uint32_t block, warp, lane, site;
   bool known_thread;
+  FindingGrade grade = FindingGrade::Wrong;
 };
 
 void report(Warp& w, const Allocation& allocation, const AccessWords& access, const AccessKind& kind, uint64_t offset, const Earlier& e) {
   Finding finding;
   finding.kind = FindingKind::Race;
+  finding.grade = e.grade;
   finding.place = w.worker->checker->place(kind.site);
   finding.other = w.worker->checker->place(e.site);
   const char* does = kind.atomic ? " updates " : kind.writes ? " writes " : " reads ";
@@ -53,7 +55,8 @@ void check_word(Warp& w, const Allocation& allocation, const AccessWords& access
   uint64_t offset = std::max(begin, access.offset);
   if ((word.write_mask & mask) && !(kind.atomic && word.write_atomic) &&
       !ordered(w, word.write_block, word.write_block_clock, word.write_warp, word.write_clock) && !(kind.writes && same_value(kind, access))) {
-    report(w, allocation, access, kind, offset, {" written by ", word.write_block, word.write_warp, word.write_lane, word.write_site, true});
+    report(w, allocation, access, kind, offset, {" written by ", word.write_block, word.write_warp, word.write_lane, word.write_site, true,
+                                                 word.write_atomic && !kind.writes ? FindingGrade::Repaired : FindingGrade::Wrong});
   } else if (kind.writes && !kind.atomic && (word.read_mask & mask) &&
              !ordered(w, word.read_block, word.read_block_clock, word.read_warp, word.read_clock) && !same_value(kind, access)) {
     report(w, allocation, access, kind, offset, {" read by ", word.read_block, word.read_warp, word.read_lane, word.read_site, true});

@@ -23,6 +23,7 @@ struct Hook {
   uint32_t site = 0;
   bool strong = false;    // volatile, relaxed, acquire, release, atomic
   bool ordering = false;  // and orders others by it
+  bool acquires = false;  // reads: not st, not red
   bool keeps = false;     // an update whose result depends on what was there
   std::vector<uint32_t> data_registers;  // kNone: not a register
   uint32_t address_register = kNone;
@@ -80,7 +81,7 @@ void look(Warp& w, const Hook& h, uint32_t lane, uint64_t address) {
   WarpShadow& own = *w.shadow;
   bool writes = c.access != Access::Read, plain_release = writes && own.fenced && c.elements == 1;
   uint64_t place = t.shared ? t.offset : address;
-  if (h.ordering && c.access != Access::Write) acquire_at(w, t.shared, place);
+  if (h.ordering && h.acquires) acquire_at(w, t.shared, place);
   uint8_t data[64];
   AccessKind kind;
   kind.writes = writes;
@@ -162,6 +163,10 @@ const Insn* fence_hook(Warp& w, const Insn* i) {
   w.shadow->fenced = true;
   return i + 1;
 }
+const Insn* proxy_fence_hook(Warp& w, const Insn* i) {
+  check_proxy_fence(w);
+  return i + 1;
+}
 const Insn* warp_sync_hook(Warp& w, const Insn* i) {
   ++w.sync_phase;
   return i + 1;
@@ -182,6 +187,7 @@ void emit_access_check(Decoder& d, AccessCheck check) {
   h.strong = is_strong(d);
   // Sums of floats signal nothing: counters and flags are integers.
   h.ordering = h.strong && !(check.access == Access::Update && ptx::is_float(d.type()));
+  h.acquires = check.access != Access::Write && d.opcode() != Opcode::Red;
   h.keeps = check.access == Access::Update && !d.has(Modifier::Exch);
   const Operand& data = d.operand(check.data_operand);
   if (data.kind == Operand::Kind::Vector) {
@@ -213,7 +219,9 @@ void emit_matrix_check(Decoder& d, uint32_t base, int64_t offset, uint32_t matri
 }
 
 void emit_fence_check(Decoder& d) {
-  if (checked(d)) d.emit(fence_hook);
+  if (!checked(d)) return;
+  d.emit(fence_hook);
+  if (d.opcode() == Opcode::FenceProxy && d.has(Modifier::Async)) d.emit(proxy_fence_hook);
 }
 void emit_warp_sync_check(Decoder& d) {
   if (checked(d)) d.emit(warp_sync_hook);

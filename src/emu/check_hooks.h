@@ -42,5 +42,7 @@ void emit_async_wait_check(Decoder& d, uint32_t pending);
 // After the instruction: its results are uninitialised where its operands are. Before a branch: it must not depend on them.
 void emit_taint_step(Decoder& d);
 void emit_branch_check(Decoder& d);
+// After an instruction that touches registers of wgmma (check_products.cc).
+void emit_product_check(Decoder& d);
 
 }  // namespace ptxb::emu

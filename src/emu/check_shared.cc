@@ -24,8 +24,10 @@ Finding finding_of(Warp& w, FindingKind kind, uint32_t site, uint32_t other_site
   return finding;
 }
 
-void report_race(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const char* was, std::string who, uint32_t other_site) {
+void report_race(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const char* was, std::string who, uint32_t other_site,
+                 FindingGrade grade) {
   Finding finding = finding_of(w, FindingKind::Race, kind.site, other_site);
+  finding.grade = grade;
   const char* does = kind.asynchronous ? " overwrites (cp.async) " : kind.atomic ? " updates " : kind.writes ? " writes " : " reads ";
   finding.message = thread_text(w, lane) + does + offset_text(offset) + std::string(was) + who + " at " + at_source(finding.other) +
                     " with no barrier between";
@@ -45,6 +47,7 @@ void report_flight(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offs
   note(w.worker->run, std::move(finding));
 }
 
+// A plain read beside an atomic update (or a look before an atomicMax) reads whole values on every chip: Repaired.
 // Lanes of one warp without __syncwarp: undefined by the rules, but the warp runs in step.
 void report_lanes(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const SharedWord& word) {
   Finding finding = finding_of(w, FindingKind::Race, kind.site, word.write_site);
@@ -82,7 +85,8 @@ void against_write(Warp& w, const AccessWords& access, const AccessKind& kind, c
   if (word.write_warp != w.index) {
     if (word.write_clock <= w.shadow->seen[word.write_warp]) return;
     if (kind.writes && same_value(kind, begin, access, common)) return;
-    report_race(w, access.lane, kind, offset, " written by ", thread_name(word.write_warp, word.write_lane), word.write_site);
+    report_race(w, access.lane, kind, offset, " written by ", thread_name(word.write_warp, word.write_lane), word.write_site,
+                word.write_atomic && !kind.writes ? FindingGrade::Repaired : FindingGrade::Wrong);
     return;
   }
   bool other_lane = word.write_lane != access.lane && word.write_lane != kSeveralLanes;
@@ -98,7 +102,8 @@ void against_reads(Warp& w, const AccessWords& access, const AccessKind& kind, c
   auto race = [&](uint32_t warp) {
     if (same_value(kind, begin, access, mask)) return;
     uint32_t lane = warp == word.read_warp ? word.read_lane : kSeveralLanes;
-    report_race(w, access.lane, kind, offset, " read by ", thread_name(warp, lane), word.read_site);
+    report_race(w, access.lane, kind, offset, " read by ", thread_name(warp, lane), word.read_site,
+                kind.atomic ? FindingGrade::Repaired : FindingGrade::Wrong);
   };
   if (word.readers == 0) {
     if (word.read_warp != w.index && word.read_clock > seen[word.read_warp]) race(word.read_warp);
@@ -151,6 +156,7 @@ void record_read(Warp& w, const AccessWords& access, const AccessKind& kind, Sha
 }  // namespace
 
 void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& kind) {
+  check_against_async(w, access, kind);
   std::vector<SharedWord>& words = w.cta->shadow->words;
   uint64_t end = access.offset + access.bytes;
   for (uint64_t k = access.offset / 4; k * 4 < end && k < words.size(); ++k) {
@@ -161,7 +167,7 @@ void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& k
     SharedWord& word = words[k];
     against_write(w, access, kind, word, begin, mask);
     if (kind.writes) {
-      if (!kind.atomic) against_reads(w, access, kind, word, begin, mask);
+      against_reads(w, access, kind, word, begin, mask);
       record_write(w, access, kind, word, mask);
     } else if (!kind.atomic) {
       record_read(w, access, kind, word, mask);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -14,9 +16,34 @@ namespace ptxb::emu {
 
 // Clocks of the warps of a block: an access of warp r at clock c happened before warp w's next step when c <= w.seen[r]
 // (FastTrack; Flanagan, Freund: PLDI 2009). Lanes of a warp count as one thread here, except where said.
-using Clocks = std::array<uint32_t, 32>;
+// Beside them goes what is known of asynchronous work (check_async.cc); all of it spreads along the same edges.
+struct Clocks : std::array<uint32_t, 32> {
+  std::array<uint32_t, 32> proxied{};  // writes up to these clocks are visible to the async proxy
+  std::vector<uint32_t> products;      // wgmma groups known to be complete, by rank * 32 + warp
+  std::vector<uint32_t> bulk;          // bulk groups known to have read their source, likewise
+  std::vector<uint32_t> phases;        // phases known to be complete, by the cluster's mbarrier number
+  Clocks() : std::array<uint32_t, 32>{} {}
+  void fill(uint32_t clock) {
+    std::array<uint32_t, 32>::fill(clock);
+    proxied.fill(clock);
+    products.clear();
+    bulk.clear();
+    phases.clear();
+  }
+};
+void join_known(std::vector<uint32_t>& into, const std::vector<uint32_t>& from);
+// Without the clocks of the block's warps: what another block may learn.
+inline void join_asynchronous(Clocks& into, const Clocks& from) {
+  join_known(into.products, from.products);
+  join_known(into.bulk, from.bulk);
+  join_known(into.phases, from.phases);
+}
 inline void join(Clocks& into, const Clocks& from) {
-  for (size_t k = 0; k < into.size(); ++k) into[k] = into[k] < from[k] ? from[k] : into[k];
+  for (size_t k = 0; k < into.size(); ++k) {
+    into[k] = into[k] < from[k] ? from[k] : into[k];
+    into.proxied[k] = into.proxied[k] < from.proxied[k] ? from.proxied[k] : into.proxied[k];
+  }
+  join_asynchronous(into, from);
 }
 
 inline constexpr uint8_t kSeveralLanes = 0xff;
@@ -40,7 +67,28 @@ struct Published {
   Clocks clocks{};
 };
 
+// 128 bytes of shared memory, as asynchronous work sees them.
+struct AsyncLine {
+  uint32_t site = 0;        // of the last asynchronous write
+  uint32_t barrier = 0;     // number + 1 of the mbarrier that it signals
+  uint32_t phase = 0;       // in which it completes
+  bool written = false;     // by asynchronous work, and by nothing since
+  bool generic = false;     // ordinary accesses since then: their words count
+  bool read = false;        // by asynchronous work: see CtaShadow::async_reads
+};
+struct AsyncRead {  // of one line by one warp: 1 + the group that it belongs to; 0: none
+  uint32_t product = 0, bulk = 0;
+};
+struct MbarrierShadow {
+  uint32_t number = 0;  // in the cluster
+  Clocks gathering, complete;
+};
+
 struct CtaShadow {
+  std::vector<AsyncLine> lines;
+  std::vector<AsyncRead> async_reads;  // line * 32 + warp
+  std::unordered_map<uint32_t, MbarrierShadow> mbarriers;  // by offset
+  uint32_t mbarrier_count = 0;  // of the cluster, in rank 0's
   std::vector<SharedWord> words;
   std::vector<Clocks> readers;
   std::array<Clocks, 16> barrier{};
@@ -55,7 +103,18 @@ struct Flight {  // one lane's cp.async
   uint8_t lane = 0;
 };
 
+struct Product {  // a wgmma in flight
+  const struct ProductRegisters* registers = nullptr;
+  const Frame* frame = nullptr;
+  uint64_t group = 0;
+  uint32_t site = 0;
+};
+
 struct WarpShadow {
+  std::vector<Product> products;
+  std::vector<uint32_t> unfenced;  // by register: 1 + where it was written since the last wgmma.fence
+  uint32_t product_site = 0, bulk_site = 0;  // of its last asynchronous reads
+  uint32_t bulk_groups = 0;                  // committed
   Clocks seen{};
   uint32_t clock = 1;  // its own entry of `seen` as well
   uint32_t step = 0;
@@ -90,6 +149,8 @@ class Checker {
   std::unordered_map<const Allocation*, GlobalShadow> global;
   std::unordered_map<uint64_t, std::unordered_map<uint32_t, Published>> published;  // by global address, then block
   std::unordered_map<uint32_t, std::string> first_uninitialised;  // by site: what was read there first
+  // Of wgmma: 128-byte lines and their 16-byte chunks, by instruction, descriptor and quarter (4: operand B).
+  std::map<std::tuple<const Insn*, uint64_t, int>, std::vector<std::pair<uint32_t, uint32_t>>> operand_lines;
   GlobalShadow* shadow_of(const Allocation& allocation, bool for_write);
   CodePlace place(uint32_t site) const;
 };
@@ -109,6 +170,10 @@ struct AccessKind {
   const uint8_t* present = nullptr;
 };
 
+// Ordinary accesses against asynchronous work (check_async.cc).
+void check_against_async(Warp& w, const AccessWords& access, const AccessKind& kind);
+void start_async_shadow(Cta& cta);
+void check_proxy_fence(Warp& w);  // fence.proxy.async
 void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& kind);
 void check_global_access(Warp& w, const Allocation& allocation, const AccessWords& access, const AccessKind& kind);
 // Strong operations order what they connect; nothing is demanded of their fences (no correct protocol is accused).

@@ -319,6 +319,7 @@ bool Decoder::operation() {
   for (Family family : kFamilies) {
     if (family(*this) && !refused()) {
       emit_taint_step(*this);
+      emit_product_check(*this);
       return true;
     }
     if (refused()) return false;

@@ -75,6 +75,9 @@ class Decoder {
   bool checked_load() const { return checked_load_; }
   void mark_checked_load() { checked_load_ = true; }
 
+  // Check: by register, whether some wgmma uses it; filled when first needed.
+  std::vector<uint8_t>& product_registers() { return product_registers_; }
+
   // Always false, so that a family can `return refuse("...")`.
   bool refuse(std::string_view what);
   bool refused() const { return error_.has_value(); }
@@ -101,6 +104,7 @@ class Decoder {
   uint32_t scratch_base_ = 0, scratch_used_ = 0;
   uint32_t counter_ = 0;
   bool checked_load_ = false;
+  std::vector<uint8_t> product_registers_;
   uint32_t counter_insn_ = 0;
   uint32_t next_memory_ = 0;
   struct Fix {

@@ -3,6 +3,7 @@
 #include "emu/flow.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ptxb::emu {
 
@@ -94,13 +95,32 @@ bool leaves(const ptx::Function& f, const Flow& flow, uint32_t b) {
   return !last.guard && (ends_thread(last) || last.opcode == Opcode::Ret);
 }
 
+// Whether a thread that leaves block b not for `avoided` can still end: then the siblings of an early return meet elsewhere.
+bool ends_without(const Flow& flow, const std::vector<bool>& leaving, uint32_t b, uint32_t avoided) {
+  constexpr size_t kMostVisited = 4096;
+  std::vector<uint32_t> open;
+  std::set<uint32_t> seen{avoided};
+  for (uint32_t n : flow.blocks[b].next)
+    if (seen.insert(n).second) open.push_back(n);
+  while (!open.empty() && seen.size() < kMostVisited) {
+    uint32_t at = open.back();
+    open.pop_back();
+    if (leaving[at]) return true;
+    for (uint32_t n : flow.blocks[at].next)
+      if (seen.insert(n).second) open.push_back(n);
+  }
+  return false;
+}
+
 // Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm", on the reversed graph.
 void find_postdominators(const ptx::Function& f, Flow& flow) {
   size_t count = flow.blocks.size();
   std::vector<std::vector<uint32_t>> previous(count), following(count);
+  std::vector<bool> leaving(count);
+  for (uint32_t b = 0; b < count; ++b) leaving[b] = leaves(f, flow, b);
   for (uint32_t b = 0; b < count; ++b) {
     for (uint32_t n : flow.blocks[b].next)
-      if (!leaves(f, flow, n)) following[b].push_back(n);
+      if (!leaving[n] || !ends_without(flow, leaving, b, n)) following[b].push_back(n);
     if (following[b].empty()) following[b] = flow.blocks[b].next;
     for (uint32_t n : following[b]) previous[n].push_back(b);
   }

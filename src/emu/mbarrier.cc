@@ -94,7 +94,7 @@ bool mbarrier_arrive(Warp& w, const Insn* i, uint32_t lane, const MbarrierPlace&
   }
   b.pending -= count;
   b.last = {w.frame().code, i->origin, w.index, w.cta->rank};
-  check_mbarrier_arrive(w, at);
+  check_mbarrier_arrive(w, i, at);
   settle(at);
   return true;
 }

@@ -20,7 +20,7 @@ struct Bulk {
   int64_t to_offset = 0, from_offset = 0, barrier_offset = 0;
   bool signals = false, multicast = false, masked = false, reduces = false;
   ReduceOp op = ReduceOp::Add;
-  ReduceType type = ReduceType::U32;
+  ReduceType type = ReduceType::UInt32;
 };
 
 uint64_t address_of(Warp& w, Window window, uint32_t slot, int64_t offset, uint32_t lane) {
@@ -76,7 +76,10 @@ bool copy_one(Warp& w, const Insn* i, const Bulk& b, uint32_t lane) {
     if (!b.multicast) ctas[0] = at.cta;
     for (Cta* cta : ctas) work.signals.push_back({cta, at.offset, bytes});
   }
-  for (Cta* cta : ctas) check_bulk_write(w, i, lane, *cta, static_cast<uint32_t>(to & 0xffffff), bytes);
+  for (Cta* cta : ctas)
+    check_bulk_write(w, i, lane, *cta, static_cast<uint32_t>(to & 0xffffff), bytes, b.signals ? work.signals[0].offset : 0);
+  if (bytes && b.to_window == Window::Global) check_bulk_global(w, i, lane, to, bytes, b.reduces ? Access::Update : Access::Write);
+  if (bytes && b.from_window == Window::Global) check_bulk_global(w, i, lane, from, bytes, Access::Read);
   if (b.from_window == Window::Shared) check_bulk_read(w, i, lane, static_cast<uint32_t>(from & 0xffffff), bytes);
   uint32_t byte_mask = b.masked ? lanes<U32>(w, b.byte_mask)[lane] : 0;
   work.transfer = transfer_of(b, std::move(targets), source, bytes, byte_mask);
@@ -166,23 +169,23 @@ const Insn* commit(Warp& w, const Insn* i) {
   check_bulk_commit(w);
   return i + 1;
 }
-// x: groups that may stay open, n: 1 .read.
+// x: groups that may stay open.
 const Insn* wait(Warp& w, const Insn* i) {
   if (!wait_bulk_group(w, i->x)) return nullptr;
-  check_bulk_wait(w, i->x, i->n != 0);
+  check_bulk_wait(w, i->x);
   return i + 1;
 }
 bool decode_wait(Decoder& d) {
   if (d.operand(0).kind != Operand::Kind::Immediate) return d.refuse("a group count that is no constant");
   Insn& insn = d.emit(wait);
   insn.x = static_cast<uint32_t>(d.operand(0).bits);
-  insn.n = d.has(Modifier::Read);
   return true;
 }
 
 }  // namespace
 
-bool decode_bulk(Decoder& d) {
+namespace {
+bool decode_each(Decoder& d) {
   switch (d.opcode()) {
     case Opcode::CpAsyncBulk:
     case Opcode::CpReduceAsyncBulk: return decode_copy(d);
@@ -191,6 +194,13 @@ bool decode_bulk(Decoder& d) {
     case Opcode::CpAsyncBulkWaitGroup: return decode_wait(d);
     default: return false;
   }
+}
+}  // namespace
+
+bool decode_bulk(Decoder& d) {
+  bool made = decode_each(d);
+  if (made) mark_check_site(d);
+  return made;
 }
 
 }  // namespace ptxb::emu

@@ -130,7 +130,7 @@ const Insn* wait(Warp& w, const Insn* i) {
     if (!find(w, i, lane, at)) return nullptr;
     if (!is_complete(w, i, lane, *at.barrier)) continue;
     done |= 1u << lane;
-    check_mbarrier_wait(w, at);
+    check_mbarrier_wait(w, i, at);
   }
   // Lanes that wait at different barriers: those that are through go on, the others try again (PTX allows a false).
   Split& s = w.split();
@@ -212,7 +212,8 @@ bool decode_pending(Decoder& d) {
 
 }  // namespace
 
-bool decode_mbarrier(Decoder& d) {
+namespace {
+bool decode_object(Decoder& d) {
   switch (d.opcode()) {
     case Opcode::MbarrierInit: return decode_on_object(d, init, 0, 1, 4, {});
     case Opcode::MbarrierInval: return decode_on_object(d, inval, 0, 1, 0, {});
@@ -226,6 +227,13 @@ bool decode_mbarrier(Decoder& d) {
     case Opcode::CpAsyncMbarrierArrive: return decode_copy_arrival(d);
     default: return false;
   }
+}
+}  // namespace
+
+bool decode_mbarrier(Decoder& d) {
+  bool made = decode_object(d);
+  if (made) mark_check_site(d);
+  return made;
 }
 
 }  // namespace ptxb::emu

@@ -21,7 +21,7 @@ struct Remote {
   uint32_t element_bytes = 4;
   bool reduces = false;
   ReduceOp op = ReduceOp::Add;
-  ReduceType type = ReduceType::U32;
+  ReduceType type = ReduceType::UInt32;
 };
 
 // a, imm: destination.
@@ -46,7 +46,7 @@ const Insn* store_async(Warp& w, const Insn* i) {
       if (r.element_bytes == 8) std::memcpy(data.data() + 8 * k, &lanes<U64>(w, r.values[k])[lane], 8);
       else std::memcpy(data.data() + 4 * k, &lanes<U32>(w, r.values[k])[lane], 4);
     }
-    check_bulk_write(w, i, lane, *place.cta, place.offset, bytes);
+    check_bulk_write(w, i, lane, *place.cta, place.offset, bytes, at.offset);
     AsyncWork work;
     work.signals.push_back({at.cta, at.offset, bytes});
     if (r.reduces) {
@@ -93,7 +93,9 @@ bool decode(Decoder& d) {
 }  // namespace
 
 bool decode_remote(Decoder& d) {
-  return (d.opcode() == Opcode::StAsync || d.opcode() == Opcode::RedAsync) && decode(d);
+  if ((d.opcode() != Opcode::StAsync && d.opcode() != Opcode::RedAsync) || !decode(d)) return false;
+  mark_check_site(d);
+  return true;
 }
 
 }  // namespace ptxb::emu

@@ -125,7 +125,7 @@ bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorSh
   AsyncWork work;
   for (Cta* cta : ctas) {
     work.signals.push_back({cta, barrier.offset, shape.box_bytes()});
-    check_bulk_write(w, i, lane, *cta, place.offset, static_cast<uint32_t>(shape.shared_bytes()));
+    check_bulk_write(w, i, lane, *cta, place.offset, static_cast<uint32_t>(shape.shared_bytes()), barrier.offset);
   }
   work.transfer = [ctas, &shape, offset = place.offset, rows = std::move(box)] {
     for (const Row& each : rows)
@@ -136,10 +136,10 @@ bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorSh
 
 std::optional<ReduceType> reduce_type_of(TensorType type) {
   switch (type) {
-    case TensorType::U32: return ReduceType::U32;
-    case TensorType::S32: return ReduceType::S32;
-    case TensorType::U64: return ReduceType::U64;
-    case TensorType::S64: return ReduceType::S64;
+    case TensorType::UInt32: return ReduceType::UInt32;
+    case TensorType::SInt32: return ReduceType::SInt32;
+    case TensorType::UInt64: return ReduceType::UInt64;
+    case TensorType::SInt64: return ReduceType::SInt64;
     case TensorType::F16: return ReduceType::F16;
     case TensorType::BF16: return ReduceType::BF16;
     case TensorType::F32:
@@ -279,7 +279,8 @@ bool decode_name(Decoder& d) {
 
 }  // namespace
 
-bool decode_tensor(Decoder& d) {
+namespace {
+bool decode_each(Decoder& d) {
   switch (d.opcode()) {
     case Opcode::CpAsyncBulkTensor:
     case Opcode::CpReduceAsyncBulkTensor:
@@ -288,6 +289,13 @@ bool decode_tensor(Decoder& d) {
     case Opcode::FenceProxy: return d.has(Modifier::TensormapGeneric) && d.operands() == 2 && decode_name(d);
     default: return false;
   }
+}
+}  // namespace
+
+bool decode_tensor(Decoder& d) {
+  bool made = decode_each(d);
+  if (made) mark_check_site(d);
+  return made;
 }
 
 }  // namespace ptxb::emu

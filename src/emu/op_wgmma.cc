@@ -40,6 +40,7 @@ struct Wgmma {
   std::vector<uint32_t> a;  // registers; or one descriptor
   uint32_t b = 0, scale = 0, scale_xor = 0;
   bool a_in_registers = false;
+  ProductRegisters registers;
 };
 
 const Insn* misuse(Warp& w, const Insn* i, std::string what, std::string hint = {}) {
@@ -108,6 +109,7 @@ const Insn* multiply(Warp& w, const Insn* i) {
   if (!in_bounds(w, i, "B", b, g.form.b_major, 0, g.form.n)) return nullptr;
   if (!g.a_in_registers && !in_bounds(w, i, "A", a, g.form.a_major, 16 * quarter, 16)) return nullptr;
   check_wgmma(w, i, g.a_in_registers ? nullptr : &a, b, g.form);
+  check_product_start(w, i, g.registers);
   const uint8_t* window = w.shared - kSharedBase;
   if (w.worker->run.options.neutralised_family != "wgmma") {
     static thread_local arith::WgmmaRows rows;
@@ -127,19 +129,18 @@ const Insn* multiply(Warp& w, const Insn* i) {
   return i + 1;
 }
 
-const Insn* fence(Warp& w, const Insn* i) {
-  check_wgmma_fence(w, i);
-  return i + 1;
-}
-
 const Insn* commit(Warp& w, const Insn* i) {
   ++w.wgmma_committed;
-  check_wgmma_commit(w, i);
   for (size_t k = w.index & ~3u; k < w.cta->warps.size() && k <= (w.index | 3); ++k) {
     Warp& other = *w.cta->warps[k];
     for (Split& s : other.splits)
       if (s.wait == Wait::Warpgroup && warpgroup_may_go_on(other, s)) s.wait = Wait::Ready;
   }
+  return i + 1;
+}
+
+const Insn* fence(Warp& w, const Insn* i) {
+  check_product_fence(w);
   return i + 1;
 }
 
@@ -149,7 +150,8 @@ const Insn* wait(Warp& w, const Insn* i) {
   Split& s = w.split();
   s.object = i->x;
   if (!warpgroup_may_go_on(w, s)) return suspend(w, i, Wait::Warpgroup);
-  check_wgmma_wait(w, i, i->x);
+  check_wgmma_wait(w, i->x);
+  check_product_wait(w, i->x);
   return i + 1;
 }
 
@@ -227,6 +229,7 @@ bool decode_multiply(Decoder& d) {
   g.scale = d.predicate_source(d.operand(3));
   g.scale_xor = d.operand(3).negated ? kAll : 0;
   if (d.refused()) return false;
+  g.registers = product_registers_of(in);
   d.emit(multiply).more = d.keep(std::move(g));
   return true;
 }
@@ -244,7 +247,10 @@ bool warpgroup_may_go_on(const Warp& w, const Split& s) {
 
 bool decode_wgmma(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::WgmmaMmaAsync: return decode_multiply(d);
+    case Opcode::WgmmaMmaAsync:
+      if (!decode_multiply(d)) return false;
+      mark_check_site(d);
+      return true;
     case Opcode::WgmmaFence: d.emit(fence); return true;
     case Opcode::WgmmaCommitGroup: d.emit(commit); return true;
     case Opcode::WgmmaWaitGroup: {

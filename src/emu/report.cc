@@ -47,9 +47,15 @@ CodePlace place_of(const Warp& w, const Insn* i) {
 
 void note(RunState& run, Finding finding) {
   std::lock_guard hold(run.lock);
+  // An unrolled source line is many instructions: one finding a pair of source lines.
+  auto same_place = [](const CodePlace& a, const CodePlace& b) {
+    if (a.kernel != b.kernel) return false;
+    if (a.source_line && b.source_line) return a.source_line == b.source_line && a.source_file == b.source_file;
+    return a.ptx_line == b.ptx_line;
+  };
   for (Finding& known : run.findings) {
-    if (known.kind == finding.kind && known.grade == finding.grade && known.place.ptx_line == finding.place.ptx_line &&
-        known.place.kernel == finding.place.kernel && known.other.ptx_line == finding.other.ptx_line) {
+    if (known.kind == finding.kind && known.grade == finding.grade && same_place(known.place, finding.place) &&
+        same_place(known.other, finding.other)) {
       ++known.times;
       return;
     }

@@ -19,10 +19,10 @@ struct TensorSwizzle {
 };
 
 // CUtensorMapDataType of the driver.
-enum class TensorType : uint8_t { U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, F32Ftz, TF32, TF32Ftz };
+enum class TensorType : uint8_t { UInt8, UInt16, UInt32, SInt32, UInt64, SInt64, F16, F32, F64, BF16, F32Ftz, TF32, TF32Ftz };
 
 struct TensorShape {
-  TensorType type = TensorType::U8;
+  TensorType type = TensorType::UInt8;
   uint32_t rank = 1, element_bytes = 1;
   uint64_t address = 0;
   std::array<uint64_t, 5> dims{1, 1, 1, 1, 1};

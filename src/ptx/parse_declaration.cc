@@ -395,6 +395,14 @@ bool Parser::register_range(std::string_view prefix, Type type) {
                 "more than " + std::to_string(limits_.registers) + " registers");
   }
   const uint32_t number = uint32_t(count.bits);
+  if (prefix.back() >= '0' &&
+      prefix.back() <= '9') {  // "r1<3>": r10 could be read as r<..> number 10
+    for (uint32_t i = 0; i < number; ++i) {
+      generated_names_.push_back(std::string(prefix) + std::to_string(i));
+      if (!registers(generated_names_.back(), type, 1)) return false;
+    }
+    return true;
+  }
   if (!names_.declare_range(prefix, uint32_t(function_.registers.size()), number)) {
     return fail(ErrorCode::BadInput, line, "register range declared twice: " + shown(prefix));
   }

@@ -130,8 +130,7 @@ bool Parser::check_entry_parameters() {
     const uint64_t alignment = param.alignment_bytes;
     end = (end + alignment - 1) / alignment * alignment + param.size_bytes;
     if (end > kMostParameterBytes) {
-      return fail(ErrorCode::BadInput, param.line,
-                  "more than 32764 bytes of kernel parameters");
+      return fail(ErrorCode::BadInput, param.line, "more than 32764 bytes of kernel parameters");
     }
   }
   return true;

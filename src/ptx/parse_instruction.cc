@@ -17,7 +17,7 @@ bool Parser::instruction() {
   if (token_.is('@') && !guard(out)) return false;
   if (!mnemonic(out) || !operands(out)) return false;
   if (!token_.is(';')) return unexpected("';'");
-  if (!check_operands(out)) return false;
+  if (!check_operands(out) || !settle_literals(out)) return false;
   advance();
   function_.body.push_back(std::move(out));
   return true;

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 
-
 namespace ptxb::ptx {
 namespace {
 
@@ -104,6 +103,30 @@ TEST(Parse, ScalarInstructions) {
       {"max.NaN.xorsign.abs.bf16x2 %r1, %r2, %r3;", nullptr},
       {"fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4;", nullptr},
       {"nanosleep.u32 100;", nullptr},
+  };
+  expect_dumps(kCases);
+}
+
+// Checked against ptxas 13.0, which takes exactly these.
+TEST(Parse, FloatLiteralsHaveTheTypeOfTheirPlace) {
+  constexpr Case kCases[] = {
+      {"add.f32 %f1, %f2, 1.5;", "add.f32 %f1, %f2, 0f3FC00000"},
+      {"mov.f32 %f1, 1e300;", "mov.f32 %f1, 0f7F800000"},
+      {"add.f64 %fd1, %fd2, 0f3FC00000;", "add.f64 %fd1, %fd2, 0d3FF8000000000000"},
+      {"add.rn.f32.f16 %f1, %h1, 1.5;", "add.rn.f32.f16 %f1, %h1, 0f3FC00000"},
+      {"cvt.rn.f32.f64 %f1, 1.5;", "cvt.rn.f32.f64 %f1, 0d3FF8000000000000"},
+      {"cvt.rn.bf16x2.f32 %r1, 1.5, -0.0;", "cvt.rn.bf16x2.f32 %r1, 0f3FC00000, 0f80000000"},
+      {"set.lt.f32.f64 %f1, %fd1, 0f3FC00000;", "set.lt.f32.f64 %f1, %fd1, 0d3FF8000000000000"},
+      {"slct.f64.f32 %fd1, 1.5, %fd2, 0.5;",
+       "slct.f64.f32 %fd1, 0d3FF8000000000000, %fd2, 0f3F000000"},
+      {"slct.u32.f32 %r1, %r2, %r3, 0.5;", "slct.u32.f32 %r1, %r2, %r3, 0f3F000000"},
+      {"st.global.v2.f32 [%rd1], {1.5, 0f00000000};",
+       "st.global.v2.f32 [%rd1], {0f3FC00000, 0f00000000}"},
+      {"mov.b32 %r1, 0f3FC00000;", nullptr},
+      {"mov.b64 %rd1, 1.5;", "mov.b64 %rd1, 0d3FF8000000000000"},
+      {"mov.b64 %rd1, {0f3FC00000, 0f00000000};", nullptr},
+      {"createpolicy.fractional.L2::evict_last.b64 %rd1, 0.5;",
+       "createpolicy.fractional.L2::evict_last.b64 %rd1, 0f3F000000"},
   };
   expect_dumps(kCases);
 }
@@ -322,13 +345,121 @@ TEST(Parse, CanonicalModule) {
   const std::string text = dump(parsed(
       ".version 8.7 // comment\n.target sm_90a, debug\n.address_size 64\n"
       ".weak .func (.param .b32 r) f(.param .b32 a);\n"
-      ".visible .global .align 8 .u64 table[2] = {f, generic(words)+4};\n"
       "/* a\n comment */ .const .u16 words[] = {1, -1, 0x7fff};\n"
+      ".visible .global .align 8 .u64 table[2] = {f, generic(words)+4};\n"
       ".global .v2 .f32 pair = {1.0, 0f40000000};\n"
       ".global .b8 bytes[3][2] = {{1}, {2, 3}};\n"
       ".global .b32 zeros[2] = {0, 0};\n"
-      ".func (.param .b32 r) f(.param .b32 a) { ld.param.b32 %r, [a]; }\n"));
-  EXPECT_EQ(text, "");
+      ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %x; ld.param.b32 %x, [a]; "
+      ".loc 1 7 3\n st.param.b32 [r], %x; ret; }\n"
+      ".visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 4 .b8 by_value[8])\n"
+      ".maxntid 128\n.minnctapersm 2 .maxnreg 64\n{ .pragma \"nounroll\"; .shared .f32 t[4]; ret; "
+      "}\n"
+      ".file 1 \"a.cu\", 12, 34\n"
+      ".section .debug_str { $L__info: .b8 95, 0 }\n"));
+  EXPECT_EQ(text, R"(.version 8.7
+.target sm_90a
+.address_size 64
+.file 1 "a.cu"
+.func (.param .align 4 .b32 r) f(.param .align 4 .b32 a);
+.const .align 2 .u16 words[3] = {1, 65535, 32767};
+.global .align 8 .u64 table[2] = {f, generic(words)+4};
+.global .align 8 .f32 pair[2] = {0f3F800000, 0f40000000};
+.global .align 1 .b8 bytes[6] = {1, 0, 2, 3, 0, 0};
+.global .align 4 .b32 zeros[2];
+.func (.param .align 4 .b32 r) f(.param .align 4 .b32 a)
+{
+	.reg .b32 %x;
+	ld.param.b32 %x, [a];
+.loc 1 7 0
+	st.param.b32 [r], %x;
+	ret;
+}
+.entry k(.param .align 8 .u64 p, .param .align 4 .b8 by_value[8])
+.maxntid 128, 1, 1
+.minnctapersm 2
+.maxnreg 64
+{
+	.shared .align 4 .f32 t[4];
+	ret;
+}
+)");
+}
+
+TEST(Parse, ModuleFacts) {
+  const Module module = parsed(
+      ".version 9.0\n.target sm_90a\n"
+      ".extern .shared .align 128 .b8 dynamic[];\n"
+      ".entry k(.param .b8 a, .param .b64 b, .param .align 16 .b8 c[20], .param .b32 d)\n"
+      ".reqntid 64, 2\n.reqnctapercluster 2, 1, 1\n.explicitcluster\n.maxclusterrank 8\n"
+      "{\n  .reg .pred p;\n  @!p bra L;\n  .loc 2 33 4, function_name $L__i+5, inlined_at 1 9 2\n"
+      "  trap;\nL: M:\n}\n");
+  EXPECT_EQ(module.version_major, 9);
+  EXPECT_EQ(module.version_minor, 0);
+  EXPECT_EQ(module.target, "sm_90a");
+  ASSERT_TRUE(module.variable("dynamic"));
+  EXPECT_TRUE(module.variable("dynamic")->is_extern_array);
+  EXPECT_EQ(module.variable("dynamic")->size_bytes, 0u);
+  EXPECT_EQ(module.variable("none"), nullptr);
+  const Function* k = module.find("k");
+  ASSERT_TRUE(k);
+  EXPECT_TRUE(k->is_entry);
+  EXPECT_EQ(k->required_threads, (Dim3{64, 2, 1}));
+  EXPECT_EQ(k->max_threads, (Dim3{0, 0, 0}));
+  EXPECT_EQ(k->required_cluster, (Dim3{2, 1, 1}));
+  EXPECT_EQ(k->max_cluster_rank, 8u);
+  EXPECT_TRUE(k->explicit_cluster);
+  const auto places = param_layout(*k);
+  ASSERT_EQ(places.size(), 4u);
+  const uint32_t offsets[] = {0, 8, 16, 36};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(places[i].offset_bytes, offsets[i]);
+  EXPECT_EQ(places[2].size_bytes, 20u);
+  ASSERT_EQ(k->body.size(), 2u);
+  const Instruction& branch = k->body[0];
+  ASSERT_TRUE(branch.guard);
+  EXPECT_TRUE(branch.guard->negated);
+  EXPECT_EQ(branch.line, 11);
+  EXPECT_EQ(branch.operands[0].label, 2u);
+  EXPECT_EQ(k->body[1].source.file, 2u);
+  EXPECT_EQ(k->body[1].source.line, 33u);
+  EXPECT_EQ(k->body[1].line, 13);
+  EXPECT_EQ(k->labels.size(), 2u);
+}
+
+TEST(Parse, ADefinitionReplacesItsDeclaration) {
+  const Module module = parsed(
+      ".version 9.0\n.target sm_90a\n.extern .func f;\n.extern .global .b32 x;\n"
+      ".func g { call f; ret; }\n.func f { ret; }\n.global .b32 x = 4;\n.extern .func f;\n"
+      ".func h;\n.alias h, f;\n");
+  ASSERT_EQ(module.functions.size(), 3u);
+  EXPECT_FALSE(module.find("f")->is_declaration);
+  EXPECT_EQ(module.find("h"), module.find("f"));
+  EXPECT_EQ(module.variable("x")->initial, (std::vector<uint8_t>{4, 0, 0, 0}));
+  EXPECT_FALSE(module.variable("x")->is_extern);
+}
+
+TEST(Parse, MaskedAddressBytesAreOneRelocation) {
+  const Module module = parsed(
+      ".version 9.0\n.target sm_90a\n.global .b32 x;\n.global .align 8 .b8 y[12] = {1, 2, 3, 4,\n"
+      "0xFF(x+4), 0xFF00(x+4), 0xFF0000(x+4), 0xFF000000(x+4), 0xFF00000000(x+4),\n"
+      "0xFF0000000000(x+4), 0xFF000000000000(x+4), 0xFF00000000000000(x+4)};\n");
+  const Variable* y = module.variable("y");
+  ASSERT_TRUE(y);
+  ASSERT_EQ(y->relocations.size(), 1u);
+  EXPECT_EQ(y->relocations[0].offset, 4u);
+  EXPECT_EQ(y->relocations[0].symbol, "x");
+  EXPECT_EQ(y->relocations[0].addend, 4);
+  EXPECT_EQ(dump(parsed(dump(module))), dump(module));
+}
+
+TEST(Parse, ARangeMayEndInADigit) {
+  EXPECT_EQ(instructions(".reg .b32 t1<3>; .reg .b32 t<2>; mov.b32 t12, t1; mov.b32 t10, t0;"),
+            "mov.b32 t12, t1; mov.b32 t10, t0");
+}
+
+TEST(Parse, VectorRegistersBecomeTheirMembers) {
+  EXPECT_EQ(instructions(".reg .v2 .f32 v; ld.global.v2.f32 v, [%rd1]; add.f32 %f1, v.x, v.y;"),
+            "ld.global.v2.f32 {v_x, v_y}, [%rd1]; add.f32 %f1, v_x, v_y");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // is ever skipped silently. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -160,6 +161,9 @@ class Parser {
   bool check_operands(const Instruction& instruction);
   bool check_call(const Instruction& instruction);
 
+  // parse_literal.cc
+  bool settle_literals(Instruction& instruction);
+
   // parse_operand.cc
   bool operand(Operand& out);
   bool simple_operand(Operand& out, int depth);
@@ -196,6 +200,7 @@ class Parser {
   // the text, which outlives the scopes (the strings in Variable move).
   std::string_view declared_name_;
   std::vector<std::string_view> parameter_names_;
+  std::deque<std::string> generated_names_;  // names that stand nowhere in the text; addresses stay
   SourcePlace place_;
   uint64_t instruction_count_ = 0, register_count_ = 0, operand_count_ = 0, initial_bytes_ = 0;
   int expression_depth_ = 0;

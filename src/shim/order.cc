@@ -77,11 +77,11 @@ class Orderer {
       case Step::Kind::SyncEvent:
         wait(events_[step.event]);
         break;
+      case Step::Kind::Free:  // cudaFree waits for the device before it gives memory back
       case Step::Kind::SyncDevice:
         for (const Front& front : fronts_) wait(front);
         break;
       case Step::Kind::Allocate:
-      case Step::Kind::Free:
       case Step::Kind::FreeAsync:
         break;
     }

@@ -1,6 +1,7 @@
 // Owns the sampling policy of a timed comparison: order, gaps, preheat, when to stop. Pure
 // arithmetic over given numbers. Never reads a clock and never touches a GPU: the worker asks,
-// obeys, and hands in what it measured. SPDX-License-Identifier: Apache-2.0
+// obeys, and hands in what it measured.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -8,11 +8,11 @@
 
 namespace ptxb::timing {
 
-Floor roofline_floor(const Work& work, const arch::Chip& chip) {
+Floor roofline_floor(const Work& work, const ChipRates& chip) {
   Floor floor;
-  const double tflops = work.matrix_peak_tflops > 0 ? work.matrix_peak_tflops : chip.bf16_tflops;
-  if (tflops > 0) floor.compute_ms = work.matrix_flops / (tflops * 1e12) * 1e3;
-  const double written = std::max(0.0, work.bytes_out - static_cast<double>(chip.l2_bytes));
+  if (chip.matrix_tflops > 0)
+    floor.compute_ms = work.matrix_flops / (chip.matrix_tflops * 1e12) * 1e3;
+  const double written = std::max(0.0, work.bytes_out - chip.l2_bytes);
   if (chip.memory_gb_s > 0)
     floor.memory_ms = (work.bytes_in + written) / (chip.memory_gb_s * 1e9) * 1e3;
   floor.memory_bound = floor.memory_ms > floor.compute_ms;

@@ -5,16 +5,18 @@
 
 #include <string>
 
-#include "arch/chip.h"
-
 namespace ptxb::timing {
 
 struct Work {
   double matrix_flops = 0;  // of the task's formula
   double bytes_in = 0;      // each input read once
   double bytes_out = 0;     // each output written once
-  double matrix_peak_tflops =
-      0;  // dense peak of the element type at the data sheet's clock; 0: the chip's bf16 rate
+};
+struct ChipRates {
+  double matrix_tflops =
+      0;                   // dense peak of the operand type, at the data sheet's clock; 0: unknown
+  double memory_gb_s = 0;  // 0: unknown
+  double l2_bytes = 0;
 };
 
 struct Floor {
@@ -24,7 +26,7 @@ struct Floor {
 };
 // Cold inputs must come from memory; outputs may still lie in L2 when the last event fires, so only
 // what exceeds L2 counts.
-Floor roofline_floor(const Work& work, const arch::Chip& chip);
+Floor roofline_floor(const Work& work, const ChipRates& chip);
 
 // The data-sheet peak holds at the nominal boost clock; parts run up to 8 % above it (1980 against
 // 1830 MHz on an H200).

@@ -1,6 +1,7 @@
 // Owns the statistics of paired samples: medians, the clock filter, bootstrap intervals, the
 // summary that is reported. Never yields inf or NaN: what cannot be known is nullopt, and the
-// status says why. SPDX-License-Identifier: Apache-2.0
+// status says why.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -191,16 +191,8 @@ TEST(Summary, ImpossibleTimesAreDropped) {
   EXPECT_EQ(summary.speedup, 2.0);
 }
 
-arch::Chip chip_of(double bf16_tflops, double memory_gb_s, uint32_t l2_bytes) {
-  arch::Chip chip{};
-  chip.bf16_tflops = bf16_tflops;
-  chip.memory_gb_s = memory_gb_s;
-  chip.l2_bytes = l2_bytes;
-  return chip;
-}
-
 TEST(Roofline, IsTheLargerOfArithmeticAndMemory) {
-  const arch::Chip chip = chip_of(1000, 4000, 50'000'000);
+  const ChipRates chip = {1000, 4000, 50'000'000};
   const Floor gemm =
       roofline_floor({.matrix_flops = 6e11, .bytes_in = 1.6e8, .bytes_out = 1.2e8}, chip);
   EXPECT_NEAR(gemm.compute_ms, 0.6, 1e-12);
@@ -212,14 +204,14 @@ TEST(Roofline, IsTheLargerOfArithmeticAndMemory) {
 }
 
 TEST(Roofline, OutputsThatFitInL2AreFree) {
-  const arch::Chip chip = chip_of(1000, 4000, 50'000'000);
+  const ChipRates chip = {1000, 4000, 50'000'000};
   EXPECT_EQ(roofline_floor({.bytes_out = 4e7}, chip).memory_ms, 0);
 }
 
 // Bug report B22: one shape at 1 ns is implausible, and the mean over shapes refuses rather than
 // being driven to zero.
 TEST(Roofline, ANanosecondIsImplausible) {
-  const Floor floor = roofline_floor({.matrix_flops = 1e9}, chip_of(1000, 4000, 0));
+  const Floor floor = roofline_floor({.matrix_flops = 1e9}, ChipRates{1000, 4000, 0});
   EXPECT_TRUE(judge_time(1.0, floor).plausible);
   EXPECT_TRUE(judge_time(0.00095, floor).plausible);  // within the margin of the data-sheet clock
   for (double time_ms : {1e-6, 0.0008, 0.0, -1.0, kNaN, kInfinity}) {

@@ -1,6 +1,6 @@
 // Owns the argument structures that the worker and its own device kernels share; plain data, no
-// pointers to host memory. Compiled by both the host compiler and nvcc. SPDX-License-Identifier:
-// Apache-2.0
+// pointers to host memory. Compiled by both the host compiler and nvcc.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

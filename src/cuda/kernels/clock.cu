@@ -1,6 +1,7 @@
 // Owns the clock stamps: launched as one block a multiprocessor, before and after a timed interval;
 // the two stamps of one multiprocessor give its mean clock in between. Also waits, so that the host
-// can queue the timed work behind it. SPDX-License-Identifier: Apache-2.0
+// can queue the timed work behind it.
+// SPDX-License-Identifier: Apache-2.0
 #include "cuda/kernels/calls.h"
 
 namespace ptxb::cuda {

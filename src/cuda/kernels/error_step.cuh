@@ -1,5 +1,6 @@
 // Owns the device twin of task/error_model.h's output_step; a GPU test compares the two on whole
-// references. SPDX-License-Identifier: Apache-2.0
+// references.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Owns the GPU reference of attention forward: softmax(scale Q K^T) V and the log-sum-exp in fp64,
 // no tensor cores, with the error model's sums (sum p^2, sum p^2 v^2, sum p k) beside them in fp32.
 // The CPU twin is task/reference_attention.cc. One block takes 64 queries of one head and walks
-// over the keys 32 at a time (online softmax). SPDX-License-Identifier: Apache-2.0
+// over the keys 32 at a time (online softmax).
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "cuda/kernels/calls.h"

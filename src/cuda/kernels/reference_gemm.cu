@@ -1,5 +1,6 @@
 // Owns the GPU reference of C = A B^T on bf16: fp64 accumulation, no tensor cores, simple on
-// purpose. 128x64 tiles, 256 threads, 8x4 elements a thread. SPDX-License-Identifier: Apache-2.0
+// purpose. 128x64 tiles, 256 threads, 8x4 elements a thread.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
 #include "cuda/kernels/calls.h"
