@@ -1,6 +1,6 @@
-// Owns reading the dynamic symbol table of a 64-bit little-endian shared library that untrusted
-// code produced. Every offset is checked; never maps, loads or runs it. SPDX-License-Identifier:
-// Apache-2.0
+// Owns reading the dynamic symbol table of a 64-bit little-endian shared library that untrusted code produced.
+// Every offset is checked; never maps, loads or runs it.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

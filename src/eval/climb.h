@@ -22,6 +22,7 @@ struct Climb {
   Harness& harness;
   Evaluation& evaluation;
   PlanSource record;
+  std::string source_name;  // shown for places in the candidate's file; "" keeps what the compiler wrote
   double begin_s = 0;
   bool settled = false;
   // Filled by the steps.

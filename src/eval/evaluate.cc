@@ -45,7 +45,8 @@ std::string_view name(Profile profile) { return profile == Profile::Quick ? "qui
 Result<Evaluation> evaluate(const EvaluationRequest& request, const Candidate& candidate, Harness& harness) {
   Evaluation evaluation = opened(request, harness);
   std::optional<Artifact> artifact;
-  Climb climb{.request = request, .harness = harness, .evaluation = evaluation, .record = {}, .begin_s = now_s()};
+  Climb climb{.request = request, .harness = harness, .evaluation = evaluation, .record = {}, .source_name = candidate.file_name,
+              .begin_s = now_s()};
   climb.record = [&](const Task& task) { return record_plan(*artifact, task, harness); };
   evaluation.provenance.source_sha256 = sha256_hex(candidate.source);
   PTXB_TRY(artifact, step_build(climb, candidate));
@@ -59,7 +60,7 @@ Result<Evaluation> evaluate_plan(const EvaluationRequest& request, const LaunchP
   evaluation.compile.reason = "replayed from a recorded plan";
   evaluation.provenance.source_sha256 = plan.source_sha256;
   evaluation.provenance.cubin_sha256 = plan.cubin_sha256;
-  Climb climb{.request = request, .harness = harness, .evaluation = evaluation, .record = {}, .begin_s = now_s()};
+  Climb climb{.request = request, .harness = harness, .evaluation = evaluation, .record = {}, .source_name = {}, .begin_s = now_s()};
   climb.record = [&](const Task& task) -> Result<Recorded> {
     if (task.axes == plan.axes) return Recorded(plan);
     return Recorded(Judgement{Verdict::LaunchUnsupported, "the plan was recorded at another shape", ""});
@@ -71,7 +72,7 @@ Result<Evaluation> evaluate_plan(const EvaluationRequest& request, const LaunchP
 Result<PlannedCandidate> plan_candidate(const EvaluationRequest& request, const Candidate& candidate, Harness& harness) {
   PlannedCandidate planned{opened(request, harness), std::nullopt};
   std::optional<Artifact> artifact;
-  Climb climb{.request = request, .harness = harness, .evaluation = planned.evaluation, .record = {}, .begin_s = now_s()};
+  Climb climb{.request = request, .harness = harness, .evaluation = planned.evaluation, .record = {}, .source_name = {}, .begin_s = now_s()};
   PTXB_TRY(artifact, step_build(climb, candidate));
   if (climb.settled) return planned;
   PTXB_TRY(Recorded recorded, record_plan(*artifact, request.task, harness));

@@ -168,6 +168,10 @@ std::optional<Judgement> judge_values(const RunOutcome& outcome) {
     return Judgement{Verdict::InputModified, "run() changed its input " + outcome.modified_inputs.front(),
                      "inputs are const: copy what must be changed"};
   }
+  if (outcome.repeat_digest && *outcome.repeat_digest != outcome.output_digest) {
+    return Judgement{Verdict::NotDeterministic, "two runs of the same launches on the same inputs gave different bits",
+                     "look for unordered accumulation, uninitialised data or a race"};
+  }
   return std::nullopt;
 }
 
