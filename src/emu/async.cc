@@ -1,6 +1,5 @@
-// Owns the moment at which bulk operations happen, their groups, and what lets blocked warps go on when nobody runs.
-// Never knows a copy's shape.
-// SPDX-License-Identifier: Apache-2.0
+// Owns the moment at which bulk operations happen, their groups, and what lets blocked warps go on
+// when nobody runs. Never knows a copy's shape. SPDX-License-Identifier: Apache-2.0
 #include "emu/async.h"
 
 #include <algorithm>
@@ -26,7 +25,8 @@ struct LateWork {
 
 namespace {
 
-constexpr uint32_t kExpiredRounds = 16;  // rounds of blocked try_waits giving up before it is a deadlock
+constexpr uint32_t kExpiredRounds =
+    16;  // rounds of blocked try_waits giving up before it is a deadlock
 
 bool happen(Warp& w, const Insn* i, uint32_t lane, AsyncWork& work) {
   work.transfer();
@@ -91,7 +91,8 @@ bool wait_bulk_group(Warp& w, uint32_t pending) {
     uint64_t committed = late.committed[{&w, lane}];
     for (size_t k = 0; k < late.items.size();) {
       const LateWork::Item& item = late.items[k];
-      if (item.warp == &w && item.lane == lane && item.work.group && item.group + pending < committed) {
+      if (item.warp == &w && item.lane == lane && item.work.group &&
+          item.group + pending < committed) {
         if (!happen_at(cluster, k)) return false;
       } else {
         ++k;
@@ -115,7 +116,7 @@ bool finish_asynchronous(Cluster& cluster) {
   return true;
 }
 
-bool wake_asynchronous(Cluster& cluster) {
+bool wake_late(Cluster& cluster) {
   bool woke = false;
   if (cluster.late && !cluster.late->items.empty()) {
     happen_at(cluster, draw(*cluster.worker) % cluster.late->items.size());
@@ -130,7 +131,12 @@ bool wake_asynchronous(Cluster& cluster) {
       }
     }
   }
-  if (woke || cluster.expired_rounds >= kExpiredRounds) return woke;
+  return woke;
+}
+
+bool wake_asynchronous(Cluster& cluster) {
+  if (cluster.expired_rounds >= kExpiredRounds) return false;
+  bool woke = false;
   // A try_wait may return false after a time limit: programs that use it as a peek go on then.
   ++cluster.expired_rounds;
   for (auto& cta : cluster.ctas) {

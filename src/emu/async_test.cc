@@ -13,17 +13,23 @@ bool mentions(const Report& report, const std::string& words) {
     if (finding.message.find(words) != std::string::npos) return true;
   return report.cause.find(words) != std::string::npos;
 }
-std::string told(const Report& report) { return report.findings.empty() ? "no findings" : report.findings[0].message; }
+std::string told(const Report& report) {
+  return report.findings.empty() ? "no findings" : report.findings[0].message;
+}
 
 const char* const kShared = ".shared .align 8 .b64 bar[4];\n.shared .align 1024 .b8 tile[4096];\n";
 
 // Parameter p0: output buffer; %rd0 its address, %r0 the thread.
 std::string with_output(const std::string& body, const std::string& more_params = "") {
-  return ptx_kernel(".param .u64 p0" + more_params,
-                    "ld.param.u64 %rd0, [p0];\nmov.u32 %r0, %tid.x;\nmov.u32 %r63, bar;\nmov.u32 %r62, tile;\n" + body, kShared);
+  return ptx_kernel(
+      ".param .u64 p0" + more_params,
+      "ld.param.u64 %rd0, [p0];\nmov.u32 %r0, %tid.x;\nmov.u32 %r63, bar;\nmov.u32 %r62, tile;\n" +
+          body,
+      kShared);
 }
 
-// --- mbarrier -------------------------------------------------------------------------------------------------------
+// --- mbarrier
+// -------------------------------------------------------------------------------------------------------
 
 TEST(Mbarrier, CountsArrivalsAndFlipsThePhase) {
   TestPlan plan(with_output(R"(
@@ -84,7 +90,9 @@ TEST(Mbarrier, TryWaitWaitsForOtherWarps) {
   ASSERT_EQ(report->status, RunStatus::Completed) << told(*report);
   EXPECT_EQ(plan.read<uint32_t>(0), std::vector<uint32_t>(64, 77));
   for (const OpcodeCount& count : report->counts)
-    if (count.opcode.rfind("mbarrier.try_wait", 0) == 0) { EXPECT_EQ(count.warps, 2u); }
+    if (count.opcode.rfind("mbarrier.try_wait", 0) == 0) {
+      EXPECT_EQ(count.warps, 2u);
+    }
   EXPECT_TRUE(report->counts_exact);
 }
 
@@ -120,14 +128,21 @@ TEST(Mbarrier, NamesMisuse) {
       {"mbarrier.init.shared.b64 [bar], 0;", "count of 0"},
       {"mbarrier.init.shared.b64 [bar], 1048576;", "count of 1048576"},
       {"mbarrier.init.shared.b64 [bar+4], 1;", "not a multiple of 8"},
-      {"mbarrier.init.shared.b64 [bar], 1;\nst.shared.u32 [bar], 5;\nmbarrier.arrive.shared.b64 _, [bar];", "overwritten"},
-      {"mbarrier.init.shared.b64 [bar], 2;\nmbarrier.arrive.shared.b64 _, [bar], 3;", "more than the phase still expects"},
-      {"mbarrier.init.shared.b64 [bar], 1;\nmbarrier.arrive.noComplete.shared.b64 %rd1, [bar], 1;", ".noComplete"},
-      {"mbarrier.init.shared.b64 [bar], 1;\nmbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 1048576;", "transaction count"},
+      {"mbarrier.init.shared.b64 [bar], 1;\nst.shared.u32 [bar], 5;\nmbarrier.arrive.shared.b64 _, "
+       "[bar];",
+       "overwritten"},
+      {"mbarrier.init.shared.b64 [bar], 2;\nmbarrier.arrive.shared.b64 _, [bar], 3;",
+       "more than the phase still expects"},
+      {"mbarrier.init.shared.b64 [bar], 1;\nmbarrier.arrive.noComplete.shared.b64 %rd1, [bar], 1;",
+       ".noComplete"},
+      {"mbarrier.init.shared.b64 [bar], 1;\nmbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], "
+       "1048576;",
+       "transaction count"},
       {"mbarrier.init.b64 [%rd0], 1;", "not in shared memory"},
   };
   for (const Case& each : cases) {
-    TestPlan plan(with_output("setp.ne.u32 %p0, %r0, 0;\n@%p0 ret;\n" + std::string(each.body) + "\nret;"));
+    TestPlan plan(
+        with_output("setp.ne.u32 %p0, %r0, 0;\n@%p0 ret;\n" + std::string(each.body) + "\nret;"));
     plan.arg(plan.output("out", 16));
     auto report = plan.run();
     ASSERT_TRUE(report) << report.error().message;
@@ -153,7 +168,8 @@ TEST(Mbarrier, DeadlockNamesPhaseCountsAndTransactions) {
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->status, RunStatus::Deadlock);
-  EXPECT_TRUE(mentions(*report, "phase 0: 0 of 1 arrivals missing, tx 16 bytes outstanding")) << told(*report);
+  EXPECT_TRUE(mentions(*report, "phase 0: 0 of 1 arrivals missing, tx 16 bytes outstanding"))
+      << told(*report);
   EXPECT_TRUE(mentions(*report, "last arrival by warp 0")) << told(*report);
 }
 
@@ -214,7 +230,8 @@ TEST(Mbarrier, ArrivesAtAnotherBlockOfTheCluster) {
   EXPECT_EQ(plan.read<uint32_t>(0), (std::vector<uint32_t>{101, 100}));
 }
 
-// --- Bulk copies ----------------------------------------------------------------------------------------------------
+// --- Bulk copies
+// ----------------------------------------------------------------------------------------------------
 
 const char* const kBulkTrip = R"(
     ld.param.u64 %rd1, [p1];
@@ -235,7 +252,8 @@ TEST(BulkCopy, GoesThroughSharedMemoryAndBack) {
       cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 64;
       cp.async.bulk.commit_group;
       cp.async.bulk.wait_group 0;
-      DONE: ret;)", ", .param .u64 p1"));
+      DONE: ret;)",
+                              ", .param .u64 p1"));
     std::vector<uint32_t> in(16);
     for (uint32_t k = 0; k < 16; ++k) in[k] = k * k;
     uint64_t out = plan.output("out", 64), from = plan.buffer("in", in);
@@ -246,7 +264,8 @@ TEST(BulkCopy, GoesThroughSharedMemoryAndBack) {
     ASSERT_EQ(report->status, RunStatus::Completed) << told(*report);
     EXPECT_EQ(plan.read<uint32_t>(0), in);
     double bytes = 0;
-    for (const OpcodeCount& count : report->counts) bytes += count.family == "bulk_copy" ? count.bytes : 0;
+    for (const OpcodeCount& count : report->counts)
+      bytes += count.family == "bulk_copy" ? count.bytes : 0;
     EXPECT_EQ(bytes, 128);
   }
 }
@@ -256,16 +275,21 @@ TEST(BulkCopy, ReducesIntoGlobalMemory) {
     const char* operation;
     std::vector<uint32_t> expected;
   } cases[] = {
-      {"add.u32", {11, 22, 3, 0xffffffffu}}, {"min.s32", {1, 2, 0, 0xffffffffu}}, {"max.u32", {10, 20, 3, 0xffffffffu}},
-      {"inc.u32", {0, 0, 1, 1}},             {"xor.b32", {11, 22, 3, 0xffffffffu}}, {"dec.u32", {1, 2, 3, 0xffffffffu}},
+      {"add.u32", {11, 22, 3, 0xffffffffu}}, {"min.s32", {1, 2, 0, 0xffffffffu}},
+      {"max.u32", {10, 20, 3, 0xffffffffu}}, {"inc.u32", {0, 0, 1, 1}},
+      {"xor.b32", {11, 22, 3, 0xffffffffu}}, {"dec.u32", {1, 2, 3, 0xffffffffu}},
   };
   for (const Case& each : cases) {
-    TestPlan plan(with_output(std::string(kBulkTrip) + "cp.reduce.async.bulk.global.shared::cta.bulk_group." + each.operation +
-                                  " [%rd0], [tile], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nDONE: ret;",
-                              ", .param .u64 p1"));
+    TestPlan plan(
+        with_output(std::string(kBulkTrip) + "cp.reduce.async.bulk.global.shared::cta.bulk_group." +
+                        each.operation +
+                        " [%rd0], [tile], "
+                        "16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nDONE: ret;",
+                    ", .param .u64 p1"));
     std::vector<uint32_t> in(16);
     in[0] = 1, in[1] = 2, in[2] = 3, in[3] = 0xffffffffu;
-    uint64_t out = plan.buffer("out", std::vector<uint32_t>{10, 20, 0, 0}), from = plan.buffer("in", in);
+    uint64_t out = plan.buffer("out", std::vector<uint32_t>{10, 20, 0, 0}),
+             from = plan.buffer("in", in);
     plan.arg(out).arg(from);
     auto report = plan.run();
     ASSERT_TRUE(report) << report.error().message;
@@ -279,17 +303,29 @@ TEST(BulkCopy, NamesBadSizesAddressesAndBounds) {
     const char* copy;
     const char* words;
   } cases[] = {
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 24, [bar];", "size of 0x18"},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+8], [%rd1], 16, [bar];", "destination address"},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1+4], 16, [bar];", "source address"},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 80, [bar];", "16 bytes past its end"},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 64, [bar+8];", "not initialised"},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 24, "
+       "[bar];",
+       "size of 0x18"},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+8], [%rd1], 16, "
+       "[bar];",
+       "destination address"},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1+4], 16, "
+       "[bar];",
+       "source address"},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 80, "
+       "[bar];",
+       "16 bytes past its end"},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 64, "
+       "[bar+8];",
+       "not initialised"},
       {"cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile+4080], 32;", "shared memory"},
   };
   for (const Case& each : cases) {
-    TestPlan plan(with_output("ld.param.u64 %rd1, [p1];\nsetp.ne.u32 %p0, %r0, 0;\n@%p0 ret;\nmbarrier.init.shared::cta.b64 [bar], 1;\n" +
-                                  std::string(each.copy) + "\nret;",
-                              ", .param .u64 p1"));
+    TestPlan plan(
+        with_output("ld.param.u64 %rd1, [p1];\nsetp.ne.u32 %p0, %r0, 0;\n@%p0 "
+                    "ret;\nmbarrier.init.shared::cta.b64 [bar], 1;\n" +
+                        std::string(each.copy) + "\nret;",
+                    ", .param .u64 p1"));
     uint64_t out = plan.output("out", 64), from = plan.buffer("in", std::vector<uint32_t>(16));
     plan.arg(out).arg(from);
     auto report = plan.run();
@@ -299,7 +335,8 @@ TEST(BulkCopy, NamesBadSizesAddressesAndBounds) {
   }
 }
 
-// --- Tensor copies --------------------------------------------------------------------------------------------------
+// --- Tensor copies
+// --------------------------------------------------------------------------------------------------
 
 // A parameter block: the tensor-map image of map 0, then the output's address.
 std::array<uint8_t, 128> image(uint32_t index) {
@@ -309,10 +346,14 @@ std::array<uint8_t, 128> image(uint32_t index) {
   return bytes;
 }
 std::string tensor_kernel(const std::string& body) {
-  return ptx_kernel(".param .align 64 .b8 map[128], .param .u64 p0",
-                    "mov.b64 %rd10, map;\ncvta.param.u64 %rd10, %rd10;\nld.param.u64 %rd0, [p0];\nmov.u32 %r0, %tid.x;\n"
-                    "setp.ne.u32 %p0, %r0, 0;\n@%p0 bra DONE;\nmbarrier.init.shared::cta.b64 [bar], 1;\n"
-                    "fence.proxy.async.shared::cta;\n" + body + "\nDONE: ret;", kShared);
+  return ptx_kernel(
+      ".param .align 64 .b8 map[128], .param .u64 p0",
+      "mov.b64 %rd10, map;\ncvta.param.u64 %rd10, %rd10;\nld.param.u64 %rd0, [p0];\nmov.u32 %r0, "
+      "%tid.x;\n"
+      "setp.ne.u32 %p0, %r0, 0;\n@%p0 bra DONE;\nmbarrier.init.shared::cta.b64 [bar], 1;\n"
+      "fence.proxy.async.shared::cta;\n" +
+          body + "\nDONE: ret;",
+      kShared);
 }
 PlanTensorMap small_map(uint64_t address) {
   PlanTensorMap map;
@@ -351,16 +392,22 @@ TEST(TensorCopy, LoadsABoxWithZerosOutside) {
     for (uint32_t c = 0; c < 4; ++c) expected[r * 8 + c] = 1000 + (3 + r) * 20 + 16 + c;
   EXPECT_EQ(plan.read<uint32_t>(0), expected);
   for (const OpcodeCount& count : report->counts)
-    if (count.family == "tma") { EXPECT_EQ(count.bytes, 128); }
+    if (count.family == "tma") {
+      EXPECT_EQ(count.bytes, 128);
+    }
 }
 
 TEST(TensorCopy, StoresOnlyInsideTheTensorAndReduces) {
   for (bool adds : {false, true}) {
-    std::string operation = adds ? "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
-                                 : "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group";
-    TestPlan plan(tensor_kernel("mov.b32 %r1, 16;\nmov.b32 %r2, -1;\nst.shared.u32 [tile+32], 5;\nst.shared.u32 [tile+44], 6;\n"
-                                "st.shared.u32 [tile+48], 7;\nfence.proxy.async.shared::cta;\n" +
-                                operation + " [%rd10, {%r1, %r2}], [tile];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;"));
+    std::string operation =
+        adds ? "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+             : "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group";
+    TestPlan plan(tensor_kernel(
+        "mov.b32 %r1, 16;\nmov.b32 %r2, -1;\nst.shared.u32 [tile+32], 5;\nst.shared.u32 [tile+44], "
+        "6;\n"
+        "st.shared.u32 [tile+48], 7;\nfence.proxy.async.shared::cta;\n" +
+        operation +
+        " [%rd10, {%r1, %r2}], [tile];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;"));
     uint64_t target = plan.buffer("target", std::vector<uint32_t>(100, 1));
     plan.plan().tensor_maps.push_back(small_map(target));
     plan.arg(image(0)).arg(uint64_t{0});
@@ -382,10 +429,18 @@ TEST(TensorCopy, NamesBadMapsAndAlignment) {
     const char* copy;
     const char* words;
   } cases[] = {
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile+64], [%rd10, {%r0, %r0}], [bar];", "multiple of 128"},
-      {"cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd10, {%r0, %r0, %r0}], [bar];", "2 dimensions"},
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd0, {%r0, %r0}], [bar];", "where there is none"},
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile+4064], [%rd10, {%r0, %r0}], [bar];", "multiple of 128"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile+64], "
+       "[%rd10, {%r0, %r0}], [bar];",
+       "multiple of 128"},
+      {"cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], "
+       "[%rd10, {%r0, %r0, %r0}], [bar];",
+       "2 dimensions"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd0, "
+       "{%r0, %r0}], [bar];",
+       "where there is none"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile+4064], "
+       "[%rd10, {%r0, %r0}], [bar];",
+       "multiple of 128"},
       {"prefetch.tensormap [%rd0];", "tensor map"},
   };
   for (const Case& each : cases) {
@@ -431,7 +486,8 @@ TEST(TensorCopy, MulticastReachesEveryNamedBlock) {
     DONE:
     barrier.cluster.arrive.aligned;
     barrier.cluster.wait.aligned;
-    ret;)", kShared));
+    ret;)",
+                           kShared));
   plan.launch().grid = {2, 1, 1};
   plan.launch().cluster = {2, 1, 1};
   std::vector<uint32_t> in(100);
@@ -446,18 +502,20 @@ TEST(TensorCopy, MulticastReachesEveryNamedBlock) {
 }
 
 TEST(TensorCopy, RefusesIm2colByName) {
-  TestPlan plan(tensor_kernel(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [%rd10, {%r0, %r0, %r0}], [bar], {%rs0};"));
+  TestPlan plan(
+      tensor_kernel("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+                    "bytes [tile], [%rd10, {%r0, %r0, %r0}], [bar], {%rs0};"));
   plan.arg(image(0)).arg(uint64_t{0});
   auto report = plan.run();
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("im2col"), std::string::npos) << report.error().message;
 }
 
-// --- wgmma ----------------------------------------------------------------------------------------------------------
+// --- wgmma
+// ----------------------------------------------------------------------------------------------------------
 
-// One m64n8k16 of A (K-major, no swizzle) from shared memory: A[r][k] = r where k == 0, else 0; B[n][k] = n + 1 where
-// k == 0. D[r][n] = r * (n + 1).
+// One m64n8k16 of A (K-major, no swizzle) from shared memory: A[r][k] = r where k == 0, else 0;
+// B[n][k] = n + 1 where k == 0. D[r][n] = r * (n + 1).
 std::string wgmma_kernel(const std::string& before_multiply, const std::string& after) {
   return ptx_kernel(".param .u64 p0", R"(
     ld.param.u64 %rd0, [p0];
@@ -501,7 +559,8 @@ std::string wgmma_kernel(const std::string& before_multiply, const std::string& 
     mul.wide.u32 %rd3, %r0, 16;
     add.u64 %rd4, %rd0, %rd3;
     st.global.v4.f32 [%rd4], {%f2, %f3, %f4, %f5};
-    ret;)", kShared);
+    ret;)",
+                    kShared);
 }
 
 TEST(Wgmma, MultipliesSharedTilesAndScalesD) {
@@ -516,11 +575,14 @@ TEST(Wgmma, MultipliesSharedTilesAndScalesD) {
     for (uint32_t t = 0; t < 128; ++t) {
       for (uint32_t k = 0; k < 4; ++k) {
         uint32_t row = t / 32 * 16 + t % 32 / 4 + k / 2 * 8, column = t % 4 * 2 + k % 2;
-        ASSERT_EQ(d[t * 4 + k], static_cast<float>(row * (column + 1) + (keep ? 100 : 0))) << t << " " << k;
+        ASSERT_EQ(d[t * 4 + k], static_cast<float>(row * (column + 1) + (keep ? 100 : 0)))
+            << t << " " << k;
       }
     }
     for (const OpcodeCount& count : report->counts)
-      if (count.family == "wgmma") { EXPECT_EQ(count.flops, 2.0 * 64 * 8 * 16); }
+      if (count.family == "wgmma") {
+        EXPECT_EQ(count.flops, 2.0 * 64 * 8 * 16);
+      }
   }
 }
 

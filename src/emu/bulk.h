@@ -1,6 +1,5 @@
-// Owns what bulk instructions share: checked spans of memory, element-wise reduction, their byte counts, the signal's
-// barrier. Never decodes.
-// SPDX-License-Identifier: Apache-2.0
+// Owns what bulk instructions share: checked spans of memory, element-wise reduction, their byte
+// counts, the signal's barrier. Never decodes. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "emu/address.h"
@@ -9,8 +8,10 @@
 namespace ptxb::emu {
 
 // Host bytes of [address, address + bytes), or nullptr after fault().
-uint8_t* span_bytes(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address, uint64_t bytes, Access access);
-bool check_alignment(Warp& w, const Insn* i, uint32_t lane, const char* what, uint64_t value, uint32_t alignment);
+uint8_t* span_bytes(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address,
+                    uint64_t bytes, Access access);
+bool check_alignment(Warp& w, const Insn* i, uint32_t lane, const char* what, uint64_t value,
+                     uint32_t alignment);
 // CTA and offset of a shared address, after it was checked.
 struct SharedPlace {
   Cta* cta = nullptr;
@@ -33,6 +34,7 @@ bool reduces(ReduceOp op, ReduceType type);
 void count_bytes(Warp& w, const Insn* i, uint64_t bytes);
 
 // CTAs that a load goes to: that of `target`, or those of the multicast mask.
-bool multicast_targets(Warp& w, const Insn* i, uint32_t lane, uint32_t mask, std::vector<Cta*>& out);
+bool multicast_targets(Warp& w, const Insn* i, uint32_t lane, uint32_t mask,
+                       std::vector<Cta*>& out);
 
 }  // namespace ptxb::emu

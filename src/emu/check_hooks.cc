@@ -106,6 +106,15 @@ const Insn* access_hook(Warp& w, const Insn* i) {
   own.load_taint.fill(0);
   own.load_site = h.site;
   report_tainted_address(w, h.address_register, h.site);
+  uint32_t bytes = h.check.element_bytes * h.check.elements;
+  Near near;
+  if (h.check.window == Window::Shared && h.check.access == Access::Read && !h.strong && bytes <= 16 && near_shared(w, i, bytes, near)) {
+    for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
+      uint32_t lane = first_lane(rest);
+      if (!read_before(w, near.offset[lane], bytes)) look(w, h, lane, lane_address(w, i, Window::Shared, lane));
+    }
+    return i + 1;
+  }
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest);
     look(w, h, lane, lane_address(w, i, h.check.window, lane));
@@ -144,6 +153,7 @@ const Insn* matrix_hook(Warp& w, const Insn* i) {
       Target t;
       Access access = h.loads ? Access::Read : Access::Write;
       if (!find_target(w, Window::Shared, lane_address(w, i, Window::Shared, lane), lane, 16, access, t)) continue;
+      if (h.loads && read_before(w, t.offset, 16)) continue;
       AccessKind kind;
       kind.writes = !h.loads;
       kind.site = h.site;
@@ -178,6 +188,19 @@ bool is_strong(const Decoder& d) {
 }
 
 }  // namespace
+
+uint32_t check_site(Decoder& d) { return checked(d) ? new_site(d) : 0; }
+
+void check_plain_access(Warp& w, uint32_t site, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access) {
+  Target t;
+  if (!find_target(w, window, address, lane, bytes, access, t)) return;
+  AccessKind kind;
+  kind.writes = access != Access::Read;
+  kind.site = site;
+  if (t.shared) check_shared_access(w, {lane, t.offset, bytes}, kind);
+  else check_global_access(w, *t.allocation, {lane, t.offset, bytes}, kind);
+  if (kind.writes) mark_written(w, {t.shared, t.allocation, t.offset, bytes, 1, lane, site, false}, {});
+}
 
 void emit_access_check(Decoder& d, AccessCheck check) {
   if (!checked(d) || check.window == Window::Local) return;

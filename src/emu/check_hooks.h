@@ -21,6 +21,9 @@ struct AccessCheck {
 void emit_access_check(Decoder& d, AccessCheck check);
 // ldmatrix and stmatrix: 16 bytes at the address of each of the first 8 * matrices lanes.
 void emit_matrix_check(Decoder& d, uint32_t base, int64_t offset, uint32_t matrices, Access access);
+// Handlers that look for themselves: their place in reports, and one plain access of a lane.
+uint32_t check_site(Decoder& d);
+void check_plain_access(Warp& w, uint32_t site, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access);
 void emit_fence_check(Decoder& d);
 void emit_warp_sync_check(Decoder& d);
 

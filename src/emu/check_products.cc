@@ -1,6 +1,6 @@
-// Owns check mode's view of the registers of wgmma: accumulators touched while their product is in flight, operands written
-// after the last wgmma.fence (PTX ISA 9.7.15.7). ptxas repairs both, so that they are warnings.
-// SPDX-License-Identifier: Apache-2.0
+// Owns check mode's view of the registers of wgmma: accumulators touched while their product is in
+// flight, operands written after the last wgmma.fence (PTX ISA 9.7.15.7). ptxas repairs both, so
+// that they are warnings. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "emu/async.h"
@@ -35,7 +35,8 @@ struct Touch {
 };
 
 bool contains(const std::vector<uint32_t>& in, const std::vector<uint32_t>& any) {
-  return std::any_of(any.begin(), any.end(), [&](uint32_t r) { return std::find(in.begin(), in.end(), r) != in.end(); });
+  return std::any_of(any.begin(), any.end(),
+                     [&](uint32_t r) { return std::find(in.begin(), in.end(), r) != in.end(); });
 }
 
 void warn(Warp& w, uint32_t site, uint32_t other_site, const std::string& what, std::string hint) {
@@ -57,8 +58,11 @@ const Insn* touch(Warp& w, const Insn* i) {
     if (p.frame != &w.frame()) continue;
     bool accumulator = contains(p.registers->d, t.reads) || contains(p.registers->d, t.writes);
     if (!accumulator && !contains(p.registers->a, t.writes)) continue;
-    warn(w, t.site, p.site, accumulator ? "uses an accumulator of a wgmma that is still in flight" : "writes operand A of a wgmma that is still in flight",
-         "wgmma.wait_group must come before the registers are used; ptxas inserts it and serialises the products (C7514, C7517)");
+    warn(w, t.site, p.site,
+         accumulator ? "uses an accumulator of a wgmma that is still in flight"
+                     : "writes operand A of a wgmma that is still in flight",
+         "wgmma.wait_group must come before the registers are used; ptxas inserts it and "
+         "serialises the products (C7514, C7517)");
     break;
   }
   for (uint32_t r : t.writes) {
@@ -83,7 +87,9 @@ void emit_product_check(Decoder& d) {
     }
   }
   Opcode opcode = d.in().opcode;
-  if (opcode == Opcode::WgmmaMmaAsync || opcode == Opcode::Call || opcode == Opcode::Ret || opcode == Opcode::Exit || opcode == Opcode::BrxIdx) return;
+  if (opcode == Opcode::WgmmaMmaAsync || opcode == Opcode::Call || opcode == Opcode::Ret ||
+      opcode == Opcode::Exit || opcode == Opcode::BrxIdx)
+    return;
   Uses uses;
   collect_uses(d.in(), uses);
   Touch t;
@@ -92,7 +98,8 @@ void emit_product_check(Decoder& d) {
   for (uint32_t r : uses.writes)
     if (used[r]) t.writes.push_back(r);
   if (t.reads.empty() && t.writes.empty()) return;
-  d.kernel().check_sites.push_back({&d.code(), static_cast<uint32_t>(&d.in() - d.function().body.data())});
+  d.kernel().check_sites.push_back(
+      {&d.code(), static_cast<uint32_t>(&d.in() - d.function().body.data())});
   t.site = static_cast<uint32_t>(d.kernel().check_sites.size() - 1);
   const Touch* kept = d.keep(std::move(t));
   d.emit(touch).more = kept;
@@ -101,10 +108,16 @@ void emit_product_check(Decoder& d) {
 void check_product_start(Warp& w, const Insn* i, const ProductRegisters& registers) {
   if (!check_attached(*w.cta)) return;
   WarpShadow& own = *w.shadow;
+  if (!own.product_fence) {
+    warn(w, i->y, i->y, "starts a wgmma before any wgmma.fence",
+         "wgmma.fence must come before the first wgmma of a kernel; ptxas inserts one (C7519)");
+    own.product_fence = true;
+  }
   for (const std::vector<uint32_t>* each : {&registers.d, &registers.a}) {
     for (uint32_t r : *each) {
       if (r >= own.unfenced.size() || !own.unfenced[r]) continue;
-      warn(w, i->y, own.unfenced[r] - 1, "starts a wgmma whose register operand was written after the last wgmma.fence",
+      warn(w, i->y, own.unfenced[r] - 1,
+           "starts a wgmma whose register operand was written after the last wgmma.fence",
            "wgmma.fence must stand between the write and the wgmma; ptxas inserts one (C7519)");
       own.unfenced.clear();
       break;
@@ -120,7 +133,9 @@ void check_product_wait(Warp& w, uint32_t pending) {
 }
 
 void check_product_fence(Warp& w) {
-  if (check_attached(*w.cta)) w.shadow->unfenced.clear();
+  if (!check_attached(*w.cta)) return;
+  w.shadow->unfenced.clear();
+  w.shadow->product_fence = true;
 }
 
 }  // namespace ptxb::emu

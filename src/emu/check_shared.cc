@@ -109,8 +109,8 @@ void against_reads(Warp& w, const AccessWords& access, const AccessKind& kind, c
     if (word.read_warp != w.index && word.read_clock > seen[word.read_warp]) race(word.read_warp);
     return;
   }
-  const Clocks& readers = w.cta->shadow->readers[word.readers - 1];
-  for (uint32_t r = 0; r < 32; ++r) {
+  const auto& readers = w.cta->shadow->readers[word.readers - 1];
+  for (uint32_t r = 0; r < w.cta->warps.size(); ++r) {
     if (r == w.index || readers[r] <= seen[r]) continue;
     race(r);
     return;
@@ -140,10 +140,14 @@ void record_read(Warp& w, const AccessWords& access, const AccessKind& kind, Sha
   const WarpShadow& own = *w.shadow;
   if (word.read_mask && word.read_warp != w.index && word.readers == 0) {
     CtaShadow& block = *w.cta->shadow;
-    block.readers.emplace_back();
-    block.readers.back().fill(0);
-    block.readers.back()[word.read_warp] = word.read_clock;
-    word.readers = static_cast<uint32_t>(block.readers.size());
+    if (!word.own_readers) {
+      block.readers.emplace_back();
+      word.own_readers = static_cast<uint32_t>(block.readers.size());
+    }
+    word.readers = word.own_readers;
+    auto& clocks = block.readers[word.readers - 1];
+    clocks.fill(0);
+    clocks[word.read_warp] = word.read_clock;
   }
   if (word.readers) w.cta->shadow->readers[word.readers - 1][w.index] = own.clock;
   word.read_mask |= mask;
@@ -154,6 +158,23 @@ void record_read(Warp& w, const AccessWords& access, const AccessKind& kind, Sha
 }
 
 }  // namespace
+
+bool read_before(Warp& w, uint64_t offset, uint32_t bytes) {
+  const CtaShadow& block = *w.cta->shadow;
+  if ((offset | bytes) & 3 || offset + bytes > block.words.size() * 4) return false;
+  if (offset / kLineBytes < block.lines.size()) {  // an access of 16 bytes lies in one line
+    const AsyncLine& line = block.lines[offset / kLineBytes];
+    if (line.written || !line.generic) return false;
+  }
+  uint32_t clock = w.shadow->clock;
+  for (uint64_t k = offset / 4; k < (offset + bytes) / 4; ++k) {
+    const SharedWord& word = block.words[k];
+    if (word.read_clock != clock || word.read_warp != w.index || word.read_mask != 0xf || word.initialised != 0xf || word.in_flight) return false;
+    bool other_lane = word.write_warp == w.index && word.write_phase == w.sync_phase && word.write_mask;
+    if (other_lane) return false;
+  }
+  return true;
+}
 
 void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& kind) {
   check_against_async(w, access, kind);

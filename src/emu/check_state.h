@@ -47,12 +47,14 @@ inline void join(Clocks& into, const Clocks& from) {
 }
 
 inline constexpr uint8_t kSeveralLanes = 0xff;
+inline constexpr uint32_t kLineBytes = 128;  // of AsyncLine
 
 // Four bytes of shared memory. Masks have a bit a byte.
 struct SharedWord {
   uint32_t write_clock = 0, write_site = 0, write_phase = 0, write_step = 0;
   uint32_t read_clock = 0, read_site = 0;
   uint32_t readers = 0;     // 0: only read_warp; else index + 1 into CtaShadow::readers
+  uint32_t own_readers = 0;  // the same index, kept for the next time
   uint32_t tainted_site = 0;  // where the uninitialised value in it was read
   uint8_t write_warp = 0, write_lane = 0, write_mask = 0;
   uint8_t read_warp = 0, read_lane = 0, read_mask = 0;
@@ -67,7 +69,7 @@ struct Published {
   Clocks clocks{};
 };
 
-// 128 bytes of shared memory, as asynchronous work sees them.
+// kLineBytes of shared memory, as asynchronous work sees them.
 struct AsyncLine {
   uint32_t site = 0;        // of the last asynchronous write
   uint32_t barrier = 0;     // number + 1 of the mbarrier that it signals
@@ -90,7 +92,7 @@ struct CtaShadow {
   std::unordered_map<uint32_t, MbarrierShadow> mbarriers;  // by offset
   uint32_t mbarrier_count = 0;  // of the cluster, in rank 0's
   std::vector<SharedWord> words;
-  std::vector<Clocks> readers;
+  std::vector<std::array<uint32_t, 32>> readers;     // clocks by warp, one a word that several warps have read
   std::array<Clocks, 16> barrier{};
   Clocks cluster_barrier{};
   uint32_t clock = 1;                                // rises at each release to other blocks
@@ -112,6 +114,7 @@ struct Product {  // a wgmma in flight
 
 struct WarpShadow {
   std::vector<Product> products;
+  bool product_fence = false;      // some wgmma.fence has been executed
   std::vector<uint32_t> unfenced;  // by register: 1 + where it was written since the last wgmma.fence
   uint32_t product_site = 0, bulk_site = 0;  // of its last asynchronous reads
   uint32_t bulk_groups = 0;                  // committed
@@ -174,6 +177,8 @@ struct AccessKind {
 void check_against_async(Warp& w, const AccessWords& access, const AccessKind& kind);
 void start_async_shadow(Cta& cta);
 void check_proxy_fence(Warp& w);  // fence.proxy.async
+// The warp has read all of it since its last barrier and since it was written: nothing new can be found. At most 16 bytes.
+bool read_before(Warp& w, uint64_t offset, uint32_t bytes);
 void check_shared_access(Warp& w, const AccessWords& access, const AccessKind& kind);
 void check_global_access(Warp& w, const Allocation& allocation, const AccessWords& access, const AccessKind& kind);
 // Strong operations order what they connect; nothing is demanded of their fences (no correct protocol is accused).

@@ -172,7 +172,7 @@ TEST(Load, RefusesByNameAndLine) {
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::Unsupported);
   EXPECT_NE(report.error().message.find("stacksave.u64"), std::string::npos) << report.error().message;
-  EXPECT_NE(report.error().message.find("PTX line 14"), std::string::npos) << report.error().message;
+  EXPECT_NE(report.error().message.find("PTX line 15"), std::string::npos) << report.error().message;
 }
 
 TEST(Load, RefusesOnlyWhatUsedKernelsReach) {

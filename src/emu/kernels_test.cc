@@ -69,6 +69,69 @@ TEST(Kernels, ThreadsChangeNeitherBitsNorCounts) {
   EXPECT_EQ(once(1), once(3));
 }
 
+uint16_t half_bits(int small) {  // of 0..63, exact
+  if (small == 0) return 0;
+  int exponent = 31 - __builtin_clz(static_cast<unsigned>(small));
+  return static_cast<uint16_t>(((exponent + 15) << 10) | ((small << (10 - exponent)) & 0x3ff));
+}
+
+// Small integers, so that every sum is exact: element x of a list is (x * step) % 7.
+int element(int x, int step) { return x * step % 7; }
+
+TEST(Kernels, WmmaFragmentsOfEveryShapeMultiply) {
+  std::vector<uint16_t> a(256), b(512), c(512), d(512);
+  std::vector<int8_t> e(256), f(256);
+  std::vector<double> g(32), h(32);
+  for (int x = 0; x < 512; ++x) {
+    size_t at = static_cast<size_t>(x);
+    if (x < 256) a[at] = half_bits(element(x, 3)), e[at] = static_cast<int8_t>(element(x, 3) - 3), f[at] = static_cast<int8_t>(element(x, 5) - 3);
+    b[at] = half_bits(element(x, 5));
+    c[at] = to_bf16(static_cast<float>(element(x, 3)));
+    d[at] = to_bf16(static_cast<float>(element(x, 5)));
+    if (x < 32) g[at] = element(x, 3), h[at] = element(x, 5);
+  }
+  TestPlan plan(data("wmma.ptx"), "k");
+  plan.arg(plan.buffer("a", a)).arg(plan.buffer("b", b)).arg(plan.buffer("c", c)).arg(plan.buffer("d", d)).arg(plan.buffer("e", e));
+  plan.arg(plan.buffer("f", f)).arg(plan.buffer("g", g)).arg(plan.buffer("h", h));
+  plan.arg(plan.output("out", 1536 * 4)).arg(plan.output("iout", 1024)).arg(plan.output("dout", 512)).arg(plan.output("hout", 512));
+  auto report = plan.run();
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->status, RunStatus::Completed) << report->cause;
+  auto out = plan.read<float>(8);
+  // Sum over k of A[i*ai + k*ak] * B[k*bk + j*bj].
+  auto sum = [](int i, int j, int depth, int ai, int ak, int bk, int bj) {
+    int total = 0;
+    for (int k = 0; k < depth; ++k) total += element(i * ai + k * ak, 3) * element(k * bk + j * bj, 5);
+    return total;
+  };
+  struct Shape {
+    int at, m, n, ai, ak, bk, bj;
+  };
+  for (const Shape& s : {Shape{0, 16, 16, 16, 1, 1, 16}, {256, 16, 16, 1, 16, 16, 1}, {512, 32, 8, 16, 1, 8, 1}, {768, 8, 32, 16, 1, 1, 16}, {1024, 8, 32, 16, 1, 32, 1}})
+    for (int i = 0; i < s.m; ++i)
+      for (int j = 0; j < s.n; ++j)
+        ASSERT_EQ(out[static_cast<size_t>(s.at + i * s.n + j)], 2.0f * static_cast<float>(sum(i, j, 16, s.ai, s.ak, s.bk, s.bj) + 1)) << s.at << " " << i << " " << j;
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) {
+      double tf32 = 0;
+      int bytes = 3;
+      for (int k = 0; k < 8; ++k) tf32 += double{out[static_cast<size_t>(i * 16 + k)]} * out[static_cast<size_t>(256 + j * 16 + k)];
+      for (int k = 0; k < 16; ++k) bytes += (element(i * 16 + k, 3) - 3) * (element(j * 16 + k, 5) - 3);
+      ASSERT_EQ(out[static_cast<size_t>(1280 + j * 16 + i)], tf32);
+      ASSERT_EQ(plan.read<int>(9)[static_cast<size_t>(i * 16 + j)], bytes);
+    }
+  }
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) ASSERT_EQ(plan.read<double>(10)[static_cast<size_t>(i * 8 + j)], 0.5 + sum(i, j, 4, 4, 1, 1, 4));
+  auto half = plan.read<uint16_t>(11);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j) {
+      uint16_t bits = half[static_cast<size_t>(i * 16 + j)];
+      int value = bits ? ((bits & 0x3ff) | 0x400) >> (25 - (bits >> 10)) : 0;
+      ASSERT_EQ(value, sum(i, j, 16, 16, 1, 16, 1) + element(i * 16 + j, 3)) << i << " " << j;
+    }
+}
+
 TEST(Kernels, CallsRecursionTablesAndPrintf) {
   int n = 100;
   std::vector<float> in(static_cast<size_t>(n));

@@ -1,5 +1,5 @@
-// Owns cp.async.bulk, cp.reduce.async.bulk, their prefetch and groups (PTX ISA 9.7.9.25.4, .6). Never knows tensor maps.
-// SPDX-License-Identifier: Apache-2.0
+// Owns cp.async.bulk, cp.reduce.async.bulk, their prefetch and groups (PTX ISA 9.7.9.25.4, .6).
+// Never knows tensor maps. SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "emu/bulk.h"
@@ -28,7 +28,8 @@ uint64_t address_of(Warp& w, Window window, uint32_t slot, int64_t offset, uint3
   return lanes<U64>(w, slot)[lane] + static_cast<uint64_t>(offset);
 }
 
-std::function<void()> transfer_of(const Bulk& b, std::vector<uint8_t*> to, const uint8_t* from, uint32_t bytes, uint32_t byte_mask) {
+std::function<void()> transfer_of(const Bulk& b, std::vector<uint8_t*> to, const uint8_t* from,
+                                  uint32_t bytes, uint32_t byte_mask) {
   if (b.reduces) {
     return [to, from, bytes, op = b.op, type = b.type] {
       for (uint8_t* each : to) reduce(op, type, each, from, bytes);
@@ -46,9 +47,11 @@ std::function<void()> transfer_of(const Bulk& b, std::vector<uint8_t*> to, const
 }
 
 bool copy_one(Warp& w, const Insn* i, const Bulk& b, uint32_t lane) {
-  uint64_t to = address_of(w, b.to_window, b.to, b.to_offset, lane), from = address_of(w, b.from_window, b.from, b.from_offset, lane);
+  uint64_t to = address_of(w, b.to_window, b.to, b.to_offset, lane),
+           from = address_of(w, b.from_window, b.from, b.from_offset, lane);
   uint32_t bytes = lanes<U32>(w, b.size)[lane];
-  if (!check_alignment(w, i, lane, "size", bytes, 16) || !check_alignment(w, i, lane, "destination address", to, 16) ||
+  if (!check_alignment(w, i, lane, "size", bytes, 16) ||
+      !check_alignment(w, i, lane, "destination address", to, 16) ||
       !check_alignment(w, i, lane, "source address", from, 16))
     return false;
   uint8_t* source = nullptr;
@@ -56,7 +59,9 @@ bool copy_one(Warp& w, const Insn* i, const Bulk& b, uint32_t lane) {
   std::vector<Cta*> ctas;
   if (bytes) {
     source = span_bytes(w, i, lane, b.from_window, from, bytes, Access::Read);
-    uint8_t* target = source ? span_bytes(w, i, lane, b.to_window, to, bytes, b.reduces ? Access::Update : Access::Write) : nullptr;
+    uint8_t* target = source ? span_bytes(w, i, lane, b.to_window, to, bytes,
+                                          b.reduces ? Access::Update : Access::Write)
+                             : nullptr;
     if (!target) return false;
     targets.push_back(target);
   }
@@ -72,15 +77,21 @@ bool copy_one(Warp& w, const Insn* i, const Bulk& b, uint32_t lane) {
   }
   if (b.signals) {
     MbarrierPlace at;
-    if (!find_mbarrier(w, i, lane, Window::SharedCluster, address_of(w, Window::SharedCluster, b.barrier, b.barrier_offset, lane), at)) return false;
+    if (!find_mbarrier(w, i, lane, Window::SharedCluster,
+                       address_of(w, Window::SharedCluster, b.barrier, b.barrier_offset, lane), at))
+      return false;
     if (!b.multicast) ctas[0] = at.cta;
     for (Cta* cta : ctas) work.signals.push_back({cta, at.offset, bytes});
   }
   for (Cta* cta : ctas)
-    check_bulk_write(w, i, lane, *cta, static_cast<uint32_t>(to & 0xffffff), bytes, b.signals ? work.signals[0].offset : 0);
-  if (bytes && b.to_window == Window::Global) check_bulk_global(w, i, lane, to, bytes, b.reduces ? Access::Update : Access::Write);
-  if (bytes && b.from_window == Window::Global) check_bulk_global(w, i, lane, from, bytes, Access::Read);
-  if (b.from_window == Window::Shared) check_bulk_read(w, i, lane, static_cast<uint32_t>(from & 0xffffff), bytes);
+    check_bulk_write(w, i, lane, *cta, static_cast<uint32_t>(to & 0xffffff), bytes,
+                     b.signals ? work.signals[0].offset : 0);
+  if (bytes && b.to_window == Window::Global)
+    check_bulk_global(w, i, lane, to, bytes, b.reduces ? Access::Update : Access::Write);
+  if (bytes && b.from_window == Window::Global)
+    check_bulk_global(w, i, lane, from, bytes, Access::Read);
+  if (b.from_window == Window::Shared)
+    check_bulk_read(w, i, lane, static_cast<uint32_t>(from & 0xffffff), bytes);
   uint32_t byte_mask = b.masked ? lanes<U32>(w, b.byte_mask)[lane] : 0;
   work.transfer = transfer_of(b, std::move(targets), source, bytes, byte_mask);
   count_bytes(w, i, bytes);
@@ -115,7 +126,8 @@ bool decode_copy(Decoder& d) {
   b.multicast = d.has(Modifier::MulticastCluster);
   b.masked = d.has(Modifier::CpMask);
   b.reduces = d.opcode() == Opcode::CpReduceAsyncBulk;
-  if (b.to_window == Window::Shared) b.to_window = Window::SharedCluster;  // the CTA's own addresses are cluster addresses too
+  if (b.to_window == Window::Shared)
+    b.to_window = Window::SharedCluster;  // the CTA's own addresses are cluster addresses too
   if (b.reduces) {
     auto op = reduce_op(d);
     auto type = reduce_type(d.type());
@@ -149,7 +161,9 @@ const Insn* bulk_prefetch(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest), bytes = lanes<U32>(w, b.size)[lane];
     uint64_t from = address_of(w, Window::Global, b.from, b.from_offset, lane);
-    if (!check_alignment(w, i, lane, "size", bytes, 16) || !check_alignment(w, i, lane, "source address", from, 16)) return nullptr;
+    if (!check_alignment(w, i, lane, "size", bytes, 16) ||
+        !check_alignment(w, i, lane, "source address", from, 16))
+      return nullptr;
     if (bytes && !span_bytes(w, i, lane, Window::Global, from, bytes, Access::Read)) return nullptr;
   }
   return i + 1;
@@ -176,7 +190,8 @@ const Insn* wait(Warp& w, const Insn* i) {
   return i + 1;
 }
 bool decode_wait(Decoder& d) {
-  if (d.operand(0).kind != Operand::Kind::Immediate) return d.refuse("a group count that is no constant");
+  if (d.operand(0).kind != Operand::Kind::Immediate)
+    return d.refuse("a group count that is no constant");
   Insn& insn = d.emit(wait);
   insn.x = static_cast<uint32_t>(d.operand(0).bits);
   return true;
@@ -188,11 +203,17 @@ namespace {
 bool decode_each(Decoder& d) {
   switch (d.opcode()) {
     case Opcode::CpAsyncBulk:
-    case Opcode::CpReduceAsyncBulk: return decode_copy(d);
-    case Opcode::CpAsyncBulkPrefetch: return decode_prefetch(d);
-    case Opcode::CpAsyncBulkCommitGroup: d.emit(commit); return true;
-    case Opcode::CpAsyncBulkWaitGroup: return decode_wait(d);
-    default: return false;
+    case Opcode::CpReduceAsyncBulk:
+      return decode_copy(d);
+    case Opcode::CpAsyncBulkPrefetch:
+      return decode_prefetch(d);
+    case Opcode::CpAsyncBulkCommitGroup:
+      d.emit(commit);
+      return true;
+    case Opcode::CpAsyncBulkWaitGroup:
+      return decode_wait(d);
+    default:
+      return false;
   }
 }
 }  // namespace

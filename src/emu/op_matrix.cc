@@ -8,6 +8,7 @@
 #include "emu/arith/mma.h"
 #include "emu/check_hooks.h"
 #include "emu/emit.h"
+#include "emu/op_wmma.h"
 #include "ptx/parse.h"
 
 namespace ptxb::emu {
@@ -217,7 +218,7 @@ bool decode_matrix(Decoder& d) {
     case Opcode::Ldmatrix: return decode_matrices(d, true);
     case Opcode::Stmatrix: return decode_matrices(d, false);
     case Opcode::Movmatrix: return emit_unary(d, movmatrix, 4, 4);
-    default: return false;
+    default: return decode_wmma(d);
   }
 }
 

@@ -1,6 +1,6 @@
-// Owns the mbarrier instructions (PTX ISA 9.7.13.15.9-17) and cp.async.mbarrier.arrive. A try_wait waits like a barrier
-// does, so that counts do not depend on schedules. Never keeps barrier state (mbarrier.cc).
-// SPDX-License-Identifier: Apache-2.0
+// Owns the mbarrier instructions (PTX ISA 9.7.13.15.9-17) and cp.async.mbarrier.arrive. A try_wait
+// waits like a barrier does, so that counts do not depend on schedules. Never keeps barrier state
+// (mbarrier.cc). SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstring>
 
@@ -21,9 +21,11 @@ enum class Arrival : uint8_t { Plain, Drop };
 struct Form {
   Window window = Window::Shared;
   Arrival arrival = Arrival::Plain;
-  bool expects_tx = false, no_complete = false, has_count = false, returns = false, parity = false, copies = false;
-  bool keeps_pending = false;  // cp.async.mbarrier.arrive without .noinc: the pending count rises first
-  uint32_t replay = 0;         // instructions before this one that made its operands
+  bool expects_tx = false, no_complete = false, has_count = false, returns = false, parity = false,
+       copies = false;
+  bool keeps_pending =
+      false;            // cp.async.mbarrier.arrive without .noinc: the pending count rises first
+  uint32_t replay = 0;  // instructions before this one that made its operands
 };
 const Form& form_of(const Insn* i) { return *static_cast<const Form*>(i->more); }
 
@@ -42,7 +44,8 @@ const Insn* init(Warp& w, const Insn* i) {
     uint32_t count = lanes<U32>(w, i->b)[lane];
     if (count == 0 || count > Mbarrier::kMostArrivals) {
       return fault(w, i, FindingKind::BarrierMisuse,
-                   thread_text(w, lane) + " initialises an mbarrier with a count of " + std::to_string(count) + "; 1 to 1048575 are legal");
+                   thread_text(w, lane) + " initialises an mbarrier with a count of " +
+                       std::to_string(count) + "; 1 to 1048575 are legal");
     }
     Mbarrier fresh;
     fresh.expected = fresh.pending = count;
@@ -62,7 +65,8 @@ const Insn* inval(Warp& w, const Insn* i) {
       for (const Split& s : warp->splits) {
         if (s.wait != Wait::Mbarrier || s.object != at.offset) continue;
         return fault(w, i, FindingKind::BarrierMisuse,
-                     thread_text(w, first_lane(rest)) + " invalidates an mbarrier at which warp " + std::to_string(warp->index) + " waits");
+                     thread_text(w, first_lane(rest)) + " invalidates an mbarrier at which warp " +
+                         std::to_string(warp->index) + " waits");
       }
     }
     at.cta->mbarriers.erase(at.offset);
@@ -75,7 +79,8 @@ const Insn* expect(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest);
     MbarrierPlace at;
-    if (!find(w, i, lane, at) || !mbarrier_expect(w, i, lane, at, lanes<U32>(w, i->b)[lane])) return nullptr;
+    if (!find(w, i, lane, at) || !mbarrier_expect(w, i, lane, at, lanes<U32>(w, i->b)[lane]))
+      return nullptr;
   }
   return i + 1;
 }
@@ -83,7 +88,8 @@ const Insn* complete(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest);
     MbarrierPlace at;
-    if (!find(w, i, lane, at) || !mbarrier_complete(w, i, lane, at, lanes<U32>(w, i->b)[lane])) return nullptr;
+    if (!find(w, i, lane, at) || !mbarrier_complete(w, i, lane, at, lanes<U32>(w, i->b)[lane]))
+      return nullptr;
   }
   return i + 1;
 }
@@ -101,15 +107,18 @@ const Insn* arrive(Warp& w, const Insn* i) {
     if (form.expects_tx && !mbarrier_expect(w, i, lane, at, given)) return nullptr;
     if (form.keeps_pending) {
       if (at.barrier->pending == Mbarrier::kMostArrivals)
-        return fault(w, i, FindingKind::BarrierMisuse, thread_text(w, lane) + " raises an mbarrier's pending count beyond 1048575");
+        return fault(w, i, FindingKind::BarrierMisuse,
+                     thread_text(w, lane) + " raises an mbarrier's pending count beyond 1048575");
       ++at.barrier->pending;
     }
     if (form.no_complete && count >= at.barrier->pending) {
       return fault(w, i, FindingKind::BarrierMisuse,
-                   thread_text(w, lane) + " completes a phase with .noComplete at " + mbarrier_text(w.worker->launch, *at.cta, at.offset),
+                   thread_text(w, lane) + " completes a phase with .noComplete at " +
+                       mbarrier_text(w.worker->launch, *at.cta, at.offset),
                    "the last arrival of a phase must be one without .noComplete");
     }
-    bool went_well = form.arrival == Arrival::Drop ? mbarrier_drop(w, i, lane, at, count) : mbarrier_arrive(w, i, lane, at, count);
+    bool went_well = form.arrival == Arrival::Drop ? mbarrier_drop(w, i, lane, at, count)
+                                                   : mbarrier_arrive(w, i, lane, at, count);
     if (!went_well) return nullptr;
     if (form.returns) lanes<U64>(w, i->d)[lane] = token;
   }
@@ -132,7 +141,8 @@ const Insn* wait(Warp& w, const Insn* i) {
     done |= 1u << lane;
     check_mbarrier_wait(w, i, at);
   }
-  // Lanes that wait at different barriers: those that are through go on, the others try again (PTX allows a false).
+  // Lanes that wait at different barriers: those that are through go on, the others try again (PTX
+  // allows a false).
   Split& s = w.split();
   if (i->n && done == 0 && !s.expired) {
     s.object = at.offset;
@@ -150,7 +160,8 @@ const Insn* pending_count(Warp& w, const Insn* i) {
   return i + 1;
 }
 
-bool decode_on_object(Decoder& d, Handler handler, size_t address_at, size_t value_at, int value_bytes, Form form) {
+bool decode_on_object(Decoder& d, Handler handler, size_t address_at, size_t value_at,
+                      int value_bytes, Form form) {
   size_t before = d.code().insns.size();
   std::optional<Window> window = window_of(d);
   form.window = window ? *window : Window::Generic;
@@ -181,7 +192,8 @@ bool decode_arrive(Decoder& d, Arrival arrival) {
   form.no_complete = d.has(Modifier::NoComplete);
   form.has_count = d.operands() > address_at + 1;
   if (form.expects_tx && !form.has_count) return d.refuse("needs the number of bytes");
-  if (form.returns && d.has(Modifier::SharedCluster)) return d.refuse("no state comes back from another block's barrier");
+  if (form.returns && d.has(Modifier::SharedCluster))
+    return d.refuse("no state comes back from another block's barrier");
   return decode_on_object(d, arrive, address_at, address_at + 1, form.has_count ? 4 : 0, form);
 }
 
@@ -215,17 +227,28 @@ bool decode_pending(Decoder& d) {
 namespace {
 bool decode_object(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::MbarrierInit: return decode_on_object(d, init, 0, 1, 4, {});
-    case Opcode::MbarrierInval: return decode_on_object(d, inval, 0, 1, 0, {});
-    case Opcode::MbarrierExpectTx: return decode_on_object(d, expect, 0, 1, 4, {});
-    case Opcode::MbarrierCompleteTx: return decode_on_object(d, complete, 0, 1, 4, {});
-    case Opcode::MbarrierArrive: return decode_arrive(d, Arrival::Plain);
-    case Opcode::MbarrierArriveDrop: return decode_arrive(d, Arrival::Drop);
-    case Opcode::MbarrierTestWait: return decode_wait(d, 0);
-    case Opcode::MbarrierTryWait: return decode_wait(d, 1);
-    case Opcode::MbarrierPendingCount: return decode_pending(d);
-    case Opcode::CpAsyncMbarrierArrive: return decode_copy_arrival(d);
-    default: return false;
+    case Opcode::MbarrierInit:
+      return decode_on_object(d, init, 0, 1, 4, {});
+    case Opcode::MbarrierInval:
+      return decode_on_object(d, inval, 0, 1, 0, {});
+    case Opcode::MbarrierExpectTx:
+      return decode_on_object(d, expect, 0, 1, 4, {});
+    case Opcode::MbarrierCompleteTx:
+      return decode_on_object(d, complete, 0, 1, 4, {});
+    case Opcode::MbarrierArrive:
+      return decode_arrive(d, Arrival::Plain);
+    case Opcode::MbarrierArriveDrop:
+      return decode_arrive(d, Arrival::Drop);
+    case Opcode::MbarrierTestWait:
+      return decode_wait(d, 0);
+    case Opcode::MbarrierTryWait:
+      return decode_wait(d, 1);
+    case Opcode::MbarrierPendingCount:
+      return decode_pending(d);
+    case Opcode::CpAsyncMbarrierArrive:
+      return decode_copy_arrival(d);
+    default:
+      return false;
   }
 }
 }  // namespace

@@ -1,6 +1,6 @@
-// Owns cp.async.bulk.tensor and its relatives, tile mode (PTX ISA 9.7.9.25.5), and what names a tensor map. Never knows how
-// boxes are laid out (tensor_copy.h).
-// SPDX-License-Identifier: Apache-2.0
+// Owns cp.async.bulk.tensor and its relatives, tile mode (PTX ISA 9.7.9.25.5), and what names a
+// tensor map. Never knows how boxes are laid out (tensor_copy.h). SPDX-License-Identifier:
+// Apache-2.0
 #include <cstring>
 
 #include "emu/bulk.h"
@@ -27,10 +27,13 @@ struct Tensor {
   ReduceOp op = ReduceOp::Add;
 };
 
-const Insn* bad_map(Warp& w, const Insn* i, uint32_t lane, uint64_t address, const std::string& why) {
+const Insn* bad_map(Warp& w, const Insn* i, uint32_t lane, uint64_t address,
+                    const std::string& why) {
   return fault(w, i, FindingKind::AsyncHazard,
-               thread_text(w, lane) + " names a tensor map at " + place_text(w, Window::Generic, address, kTensorMapBytes) + ", " + why,
-               "pass the CUtensorMap that cuTensorMapEncodeTiled made as a __grid_constant__ parameter, or copy it to __constant__ or "
+               thread_text(w, lane) + " names a tensor map at " +
+                   place_text(w, Window::Generic, address, kTensorMapBytes) + ", " + why,
+               "pass the CUtensorMap that cuTensorMapEncodeTiled made as a __grid_constant__ "
+               "parameter, or copy it to __constant__ or "
                "global memory");
 }
 
@@ -40,7 +43,8 @@ const TensorShape* shape_at(Warp& w, const Insn* i, uint32_t lane, uint64_t addr
     bad_map(w, i, lane, address, "which is not a multiple of 64");
     return nullptr;
   }
-  const uint8_t* bytes = resolve_quietly(w, lane, Window::Generic, address, kTensorMapBytes, Access::Read);
+  const uint8_t* bytes =
+      resolve_quietly(w, lane, Window::Generic, address, kTensorMapBytes, Access::Read);
   if (!bytes) {
     span_bytes(w, i, lane, Window::Generic, address, kTensorMapBytes, Access::Read);
     return nullptr;
@@ -71,9 +75,11 @@ const TensorShape* shape_at(Warp& w, const Insn* i, uint32_t lane, uint64_t addr
 // Global host bytes of the rows of a box; neighbours are in the same buffer.
 class Rows {
  public:
-  Rows(Warp& w, const Insn* i, uint32_t lane, Access access) : w_(w), i_(i), lane_(lane), access_(access) {}
+  Rows(Warp& w, const Insn* i, uint32_t lane, Access access)
+      : w_(w), i_(i), lane_(lane), access_(access) {}
   uint8_t* at(uint64_t address, uint32_t bytes) {
-    if (last_ && address >= last_->begin && address < last_->end && last_->end - address >= bytes) return last_->at(address);
+    if (last_ && address >= last_->begin && address < last_->end && last_->end - address >= bytes)
+      return last_->at(address);
     uint8_t* host = resolve_quietly(w_, lane_, Window::Global, address, bytes, access_, &last_);
     return host ? host : span_bytes(w_, i_, lane_, Window::Global, address, bytes, access_);
   }
@@ -92,7 +98,8 @@ struct Row {
 };
 using Box = std::vector<Row>;
 
-bool find_rows(Warp& w, const Insn* i, uint32_t lane, const TensorShape& shape, const std::array<int32_t, 5>& start, Access access, Box& box) {
+bool find_rows(Warp& w, const Insn* i, uint32_t lane, const TensorShape& shape,
+               const std::array<int32_t, 5>& start, Access access, Box& box) {
   Rows rows(w, i, lane, access);
   box.reserve(shape.rows);
   return each_row(shape, start, [&](const TensorRow& row) {
@@ -103,12 +110,15 @@ bool find_rows(Warp& w, const Insn* i, uint32_t lane, const TensorShape& shape, 
   });
 }
 
-bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorShape& shape, Box box) {
+bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorShape& shape,
+          Box box) {
   uint32_t address = lanes<U32>(w, t.shared)[lane] + static_cast<uint32_t>(t.shared_offset);
   if (!check_alignment(w, i, lane, "shared-memory address", address & 0xffffff, 128)) return false;
-  if (!span_bytes(w, i, lane, Window::SharedCluster, address, shape.shared_bytes(), Access::Write)) return false;
+  if (!span_bytes(w, i, lane, Window::SharedCluster, address, shape.shared_bytes(), Access::Write))
+    return false;
   MbarrierPlace barrier;
-  uint32_t barrier_address = lanes<U32>(w, t.barrier)[lane] + static_cast<uint32_t>(t.barrier_offset);
+  uint32_t barrier_address =
+      lanes<U32>(w, t.barrier)[lane] + static_cast<uint32_t>(t.barrier_offset);
   if (!find_mbarrier(w, i, lane, Window::SharedCluster, barrier_address, barrier)) return false;
   SharedPlace place = shared_place(w, address);
   std::vector<Cta*> ctas;
@@ -117,7 +127,9 @@ bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorSh
   } else {
     ctas.push_back(place.cta);
     if (barrier.cta != place.cta) {
-      fault(w, i, FindingKind::BarrierMisuse, thread_text(w, lane) + " loads into " + block_text(*place.cta) + " and signals an mbarrier of " + block_text(*barrier.cta),
+      fault(w, i, FindingKind::BarrierMisuse,
+            thread_text(w, lane) + " loads into " + block_text(*place.cta) +
+                " and signals an mbarrier of " + block_text(*barrier.cta),
             "destination and mbarrier must lie in the same block's shared memory");
       return false;
     }
@@ -125,7 +137,8 @@ bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorSh
   AsyncWork work;
   for (Cta* cta : ctas) {
     work.signals.push_back({cta, barrier.offset, shape.box_bytes()});
-    check_bulk_write(w, i, lane, *cta, place.offset, static_cast<uint32_t>(shape.shared_bytes()), barrier.offset);
+    check_bulk_write(w, i, lane, *cta, place.offset, static_cast<uint32_t>(shape.shared_bytes()),
+                     barrier.offset);
   }
   work.transfer = [ctas, &shape, offset = place.offset, rows = std::move(box)] {
     for (const Row& each : rows)
@@ -136,28 +149,41 @@ bool load(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorSh
 
 std::optional<ReduceType> reduce_type_of(TensorType type) {
   switch (type) {
-    case TensorType::UInt32: return ReduceType::UInt32;
-    case TensorType::SInt32: return ReduceType::SInt32;
-    case TensorType::UInt64: return ReduceType::UInt64;
-    case TensorType::SInt64: return ReduceType::SInt64;
-    case TensorType::F16: return ReduceType::F16;
-    case TensorType::BF16: return ReduceType::BF16;
+    case TensorType::UInt32:
+      return ReduceType::UInt32;
+    case TensorType::SInt32:
+      return ReduceType::SInt32;
+    case TensorType::UInt64:
+      return ReduceType::UInt64;
+    case TensorType::SInt64:
+      return ReduceType::SInt64;
+    case TensorType::F16:
+      return ReduceType::F16;
+    case TensorType::BF16:
+      return ReduceType::BF16;
     case TensorType::F32:
-    case TensorType::F32Ftz: return ReduceType::F32;
-    case TensorType::F64: return ReduceType::F64;
-    default: return std::nullopt;
+    case TensorType::F32Ftz:
+      return ReduceType::F32;
+    case TensorType::F64:
+      return ReduceType::F64;
+    default:
+      return std::nullopt;
   }
 }
 
-bool store(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorShape& shape, Box box) {
+bool store(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorShape& shape,
+           Box box) {
   uint32_t address = lanes<U32>(w, t.shared)[lane] + static_cast<uint32_t>(t.shared_offset);
   if (!check_alignment(w, i, lane, "shared-memory address", address & 0xffffff, 128)) return false;
-  if (!span_bytes(w, i, lane, Window::Shared, address, shape.shared_bytes(), Access::Read)) return false;
+  if (!span_bytes(w, i, lane, Window::Shared, address, shape.shared_bytes(), Access::Read))
+    return false;
   std::optional<ReduceType> type;
   if (t.kind == Kind::Reduce) {
     type = reduce_type_of(shape.type);
     if (!type || !reduces(t.op, *type)) {
-      fault(w, i, FindingKind::IllegalInstruction, thread_text(w, lane) + " reduces into a tensor whose element type does not have this operation");
+      fault(w, i, FindingKind::IllegalInstruction,
+            thread_text(w, lane) +
+                " reduces into a tensor whose element type does not have this operation");
       return false;
     }
   }
@@ -172,8 +198,10 @@ bool store(Warp& w, const Insn* i, const Tensor& t, uint32_t lane, const TensorS
       get_row(shape, window_of_cta(*cta), offset, each.row, bytes);
       const uint8_t* from = bytes + each.row.first * shape.element_bytes;
       uint32_t size = each.row.count * shape.element_bytes;
-      if (type) reduce(op, *type, each.global, from, size);
-      else std::memcpy(each.global, from, size);
+      if (type)
+        reduce(op, *type, each.global, from, size);
+      else
+        std::memcpy(each.global, from, size);
     }
   };
   return submit(w, i, lane, std::move(work));
@@ -187,36 +215,48 @@ const Insn* tensor_copy(Warp& w, const Insn* i) {
     const TensorShape* shape = shape_at(w, i, lane, address);
     if (!shape) return nullptr;
     if (shape->rank != t.rank)
-      return bad_map(w, i, lane, address, "which has " + std::to_string(shape->rank) + " dimensions where the instruction has " + std::to_string(t.rank));
+      return bad_map(w, i, lane, address,
+                     "which has " + std::to_string(shape->rank) +
+                         " dimensions where the instruction has " + std::to_string(t.rank));
     std::array<int32_t, 5> start{};
-    for (uint32_t k = 0; k < t.rank; ++k) start[k] = static_cast<int32_t>(lanes<U32>(w, t.coordinates[k])[lane]);
-    Access access = t.kind == Kind::Load || t.kind == Kind::Prefetch ? Access::Read : t.kind == Kind::Store ? Access::Write : Access::Update;
+    for (uint32_t k = 0; k < t.rank; ++k)
+      start[k] = static_cast<int32_t>(lanes<U32>(w, t.coordinates[k])[lane]);
+    Access access = t.kind == Kind::Load || t.kind == Kind::Prefetch ? Access::Read
+                    : t.kind == Kind::Store                          ? Access::Write
+                                                                     : Access::Update;
     Box box;
     if (!find_rows(w, i, lane, *shape, start, access, box)) return nullptr;
     if (t.kind == Kind::Prefetch) continue;
     for (const Row& row : box)
-      if (row.row.count) check_bulk_global(w, i, lane, row.row.address, row.row.count * shape->element_bytes, access);
+      if (row.row.count)
+        check_bulk_global(w, i, lane, row.row.address, row.row.count * shape->element_bytes,
+                          access);
     count_bytes(w, i, shape->box_bytes());
-    bool went_well = t.kind == Kind::Load ? load(w, i, t, lane, *shape, std::move(box)) : store(w, i, t, lane, *shape, std::move(box));
+    bool went_well = t.kind == Kind::Load ? load(w, i, t, lane, *shape, std::move(box))
+                                          : store(w, i, t, lane, *shape, std::move(box));
     if (!went_well) return nullptr;
   }
   return i + 1;
 }
 
 bool named_refusals(Decoder& d) {
-  static constexpr Modifier kModes[] = {Modifier::Im2col, Modifier::Im2colW, Modifier::Im2colW128, Modifier::Im2colNoOffs};
+  static constexpr Modifier kModes[] = {Modifier::Im2col, Modifier::Im2colW, Modifier::Im2colW128,
+                                        Modifier::Im2colNoOffs};
   for (Modifier m : kModes)
     if (d.has(m)) return d.refuse("im2col mode");
   for (Modifier m : d.in().modifiers)
-    if (ptx::name(m).find("gather4") != std::string_view::npos || ptx::name(m).find("scatter4") != std::string_view::npos)
+    if (ptx::name(m).find("gather4") != std::string_view::npos ||
+        ptx::name(m).find("scatter4") != std::string_view::npos)
       return d.refuse("gather and scatter (sm_100)");
-  if (d.has(Modifier::CtaGroup1) || d.has(Modifier::CtaGroup2)) return d.refuse(".cta_group (sm_100)");
+  if (d.has(Modifier::CtaGroup1) || d.has(Modifier::CtaGroup2))
+    return d.refuse(".cta_group (sm_100)");
   return true;
 }
 
 // The map operand: [address, {coordinates}].
 bool map_operand(Decoder& d, const Operand& operand, Tensor& t) {
-  if (operand.kind != Operand::Kind::Address || operand.elements.size() < 2) return d.refuse("a tensor map with coordinates is needed");
+  if (operand.kind != Operand::Kind::Address || operand.elements.size() < 2)
+    return d.refuse("a tensor map with coordinates is needed");
   t.map = d.source(operand.elements[0], 8);
   t.map_offset = operand.offset;
   const Operand& list = operand.elements[1];
@@ -230,7 +270,8 @@ bool map_operand(Decoder& d, const Operand& operand, Tensor& t) {
 bool decode_copy(Decoder& d) {
   if (!named_refusals(d)) return false;
   Tensor t;
-  static constexpr Modifier kDims[] = {Modifier::Dim1, Modifier::Dim2, Modifier::Dim3, Modifier::Dim4, Modifier::Dim5};
+  static constexpr Modifier kDims[] = {Modifier::Dim1, Modifier::Dim2, Modifier::Dim3,
+                                       Modifier::Dim4, Modifier::Dim5};
   for (uint32_t k = 0; k < 5; ++k)
     if (d.has(kDims[k])) t.rank = k + 1;
   bool signals = d.has(Modifier::MbarrierCompleteTxBytes);
@@ -264,7 +305,8 @@ bool decode_copy(Decoder& d) {
 // prefetch.tensormap and fence.proxy.tensormap: a: address.
 const Insn* name_map(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1)
-    if (!shape_at(w, i, first_lane(rest), lane_address(w, i, Window::Generic, first_lane(rest)))) return nullptr;
+    if (!shape_at(w, i, first_lane(rest), lane_address(w, i, Window::Generic, first_lane(rest))))
+      return nullptr;
   return i + 1;
 }
 bool decode_name(Decoder& d) {
@@ -284,10 +326,14 @@ bool decode_each(Decoder& d) {
   switch (d.opcode()) {
     case Opcode::CpAsyncBulkTensor:
     case Opcode::CpReduceAsyncBulkTensor:
-    case Opcode::CpAsyncBulkPrefetchTensor: return decode_copy(d);
-    case Opcode::Prefetch: return d.has(Modifier::Tensormap) && decode_name(d);
-    case Opcode::FenceProxy: return d.has(Modifier::TensormapGeneric) && d.operands() == 2 && decode_name(d);
-    default: return false;
+    case Opcode::CpAsyncBulkPrefetchTensor:
+      return decode_copy(d);
+    case Opcode::Prefetch:
+      return d.has(Modifier::Tensormap) && decode_name(d);
+    case Opcode::FenceProxy:
+      return d.has(Modifier::TensormapGeneric) && d.operands() == 2 && decode_name(d);
+    default:
+      return false;
   }
 }
 }  // namespace

@@ -1,10 +1,10 @@
-// Owns wgmma (PTX ISA 9.7.15): products at issue, sixteen rows a warp, and the waits of a warpgroup for each other's
-// groups. Never knows operand layouts (arith/wgmma.h).
-// SPDX-License-Identifier: Apache-2.0
+// Owns wgmma (PTX ISA 9.7.15): products at issue, sixteen rows a warp, and the waits of a warpgroup
+// for each other's groups. Never knows operand layouts (arith/wgmma.h). SPDX-License-Identifier:
+// Apache-2.0
 #include <cstring>
 
-#include "emu/arith/wgmma.h"
 #include "emu/address.h"
+#include "emu/arith/wgmma.h"
 #include "emu/async.h"
 #include "emu/control.h"
 #include "emu/report.h"
@@ -44,7 +44,9 @@ struct Wgmma {
 };
 
 const Insn* misuse(Warp& w, const Insn* i, std::string what, std::string hint = {}) {
-  return fault(w, i, FindingKind::BarrierMisuse, "warp " + std::to_string(w.index) + " of " + block_text(*w.cta) + " " + what, std::move(hint));
+  return fault(w, i, FindingKind::BarrierMisuse,
+               "warp " + std::to_string(w.index) + " of " + block_text(*w.cta) + " " + what,
+               std::move(hint));
 }
 
 // The descriptor in slot `slot`; false when lanes differ.
@@ -57,29 +59,37 @@ bool uniform(Warp& w, uint32_t slot, uint64_t& value) {
   return true;
 }
 
-// Every 16-byte chunk of the operand lies in the block's shared memory. Remembered: products come in loops.
-bool in_bounds(Warp& w, const Insn* i, const char* which, uint64_t bits, arith::Major major, int first, int mn) {
+// Every 16-byte chunk of the operand lies in the block's shared memory. Remembered: products come
+// in loops.
+bool in_bounds(Warp& w, const Insn* i, const char* which, uint64_t bits, arith::Major major,
+               int first, int mn) {
   auto key = std::make_tuple(i, bits, which[0] == 'A' ? first : -1);
   if (w.worker->checked_descriptors.count(key)) return true;
   uint64_t bad = 0;
-  arith::each_wgmma_chunk(arith::decode_wgmma_descriptor(bits), major, first, mn, [&](uint32_t address) {
-    if (address < kSharedBase || address + 16 > w.shared_end) bad = address + 1;
-  });
+  arith::each_wgmma_chunk(arith::decode_wgmma_descriptor(bits), major, first, mn,
+                          [&](uint32_t address) {
+                            if (address < kSharedBase || address + 16 > w.shared_end)
+                              bad = address + 1;
+                          });
   if (!bad) {
     w.worker->checked_descriptors.insert(key);
     return true;
   }
   uint64_t address = bad - 1;
-  std::string where = address < kSharedBase ? "shared address " + hex_text(address) + ", before the block's shared memory"
-                                            : "shared+" + hex_text(address - kSharedBase) + "; the block has " +
-                                                  std::to_string(w.shared_end - kSharedBase) + " bytes of shared memory";
-  fault(w, i, FindingKind::OutOfBounds, "wgmma of warp " + std::to_string(w.index) + " of " + block_text(*w.cta) + " reads operand " + which +
-                                            " (descriptor " + hex_text(bits) + ") at " + where,
+  std::string where =
+      address < kSharedBase
+          ? "shared address " + hex_text(address) + ", before the block's shared memory"
+          : "shared+" + hex_text(address - kSharedBase) + "; the block has " +
+                std::to_string(w.shared_end - kSharedBase) + " bytes of shared memory";
+  fault(w, i, FindingKind::OutOfBounds,
+        "wgmma of warp " + std::to_string(w.index) + " of " + block_text(*w.cta) +
+            " reads operand " + which + " (descriptor " + hex_text(bits) + ") at " + where,
         "check the descriptor's start, leading and stride offsets");
   return false;
 }
 
-const arith::WgmmaPanel& panel_of(Warp& w, const Insn* i, const Wgmma& g, uint64_t descriptor, const uint8_t* window) {
+const arith::WgmmaPanel& panel_of(Warp& w, const Insn* i, const Wgmma& g, uint64_t descriptor,
+                                  const uint8_t* window) {
   auto& groups = w.cta->panels;
   size_t group = w.index / 4;
   if (groups.size() <= group) groups.resize(group + 1);
@@ -107,7 +117,8 @@ const Insn* multiply(Warp& w, const Insn* i) {
     return misuse(w, i, "executes wgmma with descriptors that differ between lanes");
   int quarter = static_cast<int>(w.index % 4);
   if (!in_bounds(w, i, "B", b, g.form.b_major, 0, g.form.n)) return nullptr;
-  if (!g.a_in_registers && !in_bounds(w, i, "A", a, g.form.a_major, 16 * quarter, 16)) return nullptr;
+  if (!g.a_in_registers && !in_bounds(w, i, "A", a, g.form.a_major, 16 * quarter, 16))
+    return nullptr;
   check_wgmma(w, i, g.a_in_registers ? nullptr : &a, b, g.form);
   check_product_start(w, i, g.registers);
   const uint8_t* window = w.shared - kSharedBase;
@@ -123,7 +134,8 @@ const Insn* multiply(Warp& w, const Insn* i) {
     uint32_t* d[128];
     for (size_t k = 0; k < g.d.size(); ++k) d[k] = lanes<U32>(w, g.d[k]);
     bool keep = (predicate(w, g.scale) ^ g.scale_xor) >> first_lane(w.mask) & 1;
-    g.kernel.multiply(rows, panel_of(w, i, g, b, window), g.form, d, keep ? arith::ScaleD::Keep : arith::ScaleD::Zero);
+    g.kernel.multiply(rows, panel_of(w, i, g, b, window), g.form, d,
+                      keep ? arith::ScaleD::Keep : arith::ScaleD::Zero);
   }
   ++w.wgmma_issued;
   return i + 1;
@@ -144,8 +156,8 @@ const Insn* fence(Warp& w, const Insn* i) {
   return i + 1;
 }
 
-// A group is complete for none of the four warps before all of them have issued it: kernels let one thread of the
-// warpgroup report for all. x: groups that may stay open.
+// A group is complete for none of the four warps before all of them have issued it: kernels let one
+// thread of the warpgroup report for all. x: groups that may stay open.
 const Insn* wait(Warp& w, const Insn* i) {
   Split& s = w.split();
   s.object = i->x;
@@ -157,15 +169,24 @@ const Insn* wait(Warp& w, const Insn* i) {
 
 std::optional<MmaType> input_type(Type type) {
   switch (type) {
-    case Type::F16: return MmaType::F16;
-    case Type::BF16: return MmaType::BF16;
-    case Type::TF32: return MmaType::TF32;
-    case Type::E4M3: return MmaType::E4M3;
-    case Type::E5M2: return MmaType::E5M2;
-    case Type::S8: return MmaType::S8;
-    case Type::U8: return MmaType::U8;
-    case Type::B1: return MmaType::B1;
-    default: return std::nullopt;
+    case Type::F16:
+      return MmaType::F16;
+    case Type::BF16:
+      return MmaType::BF16;
+    case Type::TF32:
+      return MmaType::TF32;
+    case Type::E4M3:
+      return MmaType::E4M3;
+    case Type::E5M2:
+      return MmaType::E5M2;
+    case Type::S8:
+      return MmaType::S8;
+    case Type::U8:
+      return MmaType::U8;
+    case Type::B1:
+      return MmaType::B1;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -173,7 +194,8 @@ std::optional<MmaType> input_type(Type type) {
 bool immediates(Decoder& d, size_t from, Wgmma& g) {
   std::vector<int64_t> values;
   for (size_t k = from; k < d.operands(); ++k) {
-    if (d.operand(k).kind != Operand::Kind::Immediate) return d.refuse("immediate operands are needed");
+    if (d.operand(k).kind != Operand::Kind::Immediate)
+      return d.refuse("immediate operands are needed");
     values.push_back(static_cast<int64_t>(d.operand(k).bits));
   }
   for (size_t k = 0; k < values.size() && k < 2; ++k) {
@@ -183,10 +205,12 @@ bool immediates(Decoder& d, size_t from, Wgmma& g) {
   }
   std::vector<arith::Major> major;
   for (size_t k = 2; k < values.size(); ++k) {
-    if (values[k] != 0 && values[k] != 1) return d.refuse("a transpose of " + std::to_string(values[k]));
+    if (values[k] != 0 && values[k] != 1)
+      return d.refuse("a transpose of " + std::to_string(values[k]));
     major.push_back(values[k] ? arith::Major::MN : arith::Major::K);
   }
-  if (g.a_in_registers ? major.size() > 1 : major.size() != 0 && major.size() != 2) return d.refuse("immediate operands");
+  if (g.a_in_registers ? major.size() > 1 : major.size() != 0 && major.size() != 2)
+    return d.refuse("immediate operands");
   if (!major.empty()) g.form.b_major = major.back();
   if (major.size() == 2) g.form.a_major = major.front();
   return true;
@@ -203,17 +227,25 @@ bool decode_multiply(Decoder& d) {
   g.form.a = *a;
   g.form.b = *b;
   switch (in.types[0]) {
-    case Type::F32: g.form.d = MmaAccumulator::F32; break;
-    case Type::F16: g.form.d = MmaAccumulator::F16; break;
-    case Type::S32: g.form.d = MmaAccumulator::S32; break;
-    default: return d.refuse("");
+    case Type::F32:
+      g.form.d = MmaAccumulator::F32;
+      break;
+    case Type::F16:
+      g.form.d = MmaAccumulator::F16;
+      break;
+    case Type::S32:
+      g.form.d = MmaAccumulator::S32;
+      break;
+    default:
+      return d.refuse("");
   }
   g.form.satfinite = d.has(Modifier::Satfinite);
   const Operand& left = d.operand(1);
   g.a_in_registers = left.kind == Operand::Kind::Vector;
   if (!immediates(d, 4, g)) return false;
   int count = arith::wgmma_d_registers(g.form);
-  g.kernel = arith::wgmma_kernel(g.form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact : arith::Numerics::Fast);
+  g.kernel = arith::wgmma_kernel(
+      g.form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact : arith::Numerics::Fast);
   if (count == 0 || !g.kernel.multiply) return d.refuse("");
   const Operand& to = d.operand(0);
   if (to.kind != Operand::Kind::Vector || to.elements.size() != static_cast<size_t>(count))
@@ -251,15 +283,21 @@ bool decode_wgmma(Decoder& d) {
       if (!decode_multiply(d)) return false;
       mark_check_site(d);
       return true;
-    case Opcode::WgmmaFence: d.emit(fence); return true;
-    case Opcode::WgmmaCommitGroup: d.emit(commit); return true;
+    case Opcode::WgmmaFence:
+      d.emit(fence);
+      return true;
+    case Opcode::WgmmaCommitGroup:
+      d.emit(commit);
+      return true;
     case Opcode::WgmmaWaitGroup: {
-      if (d.operand(0).kind != Operand::Kind::Immediate || d.operand(0).bits > 7) return d.refuse("0 to 7 groups");
+      if (d.operand(0).kind != Operand::Kind::Immediate || d.operand(0).bits > 7)
+        return d.refuse("0 to 7 groups");
       Insn& insn = d.emit(wait);
       insn.x = static_cast<uint32_t>(d.operand(0).bits);
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

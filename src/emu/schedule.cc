@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kSlice = 20'000;          // instructions a split runs before its siblings get a turn
 constexpr uint32_t kPatientPolls = 4;       // polls before siblings waiting at a join are let go
 constexpr uint32_t kPatientSlices = 64;     // the same for slices used up
-constexpr uint64_t kIdlePolls = 200'000;    // rounds without progress anywhere: a livelock
-constexpr double kIdleSeconds = 2.0;
+constexpr uint64_t kIdlePolls = 1'000;      // rounds without progress anywhere, and
+constexpr double kIdleSeconds = 1.5;        // this long: a livelock
 
 enum class Step : uint8_t { Done, Advanced, Polling, Stop };
 
@@ -98,9 +98,11 @@ Step step(Worker& worker, Cluster& cluster) {
   }
   if (!alive) return finish_asynchronous(cluster) ? Step::Done : Step::Stop;
   if (!ran) {
-    bool woke = false;
-    for (auto& cta : cluster.ctas)
-      for (auto& warp : cta->warps) woke = break_joins(*warp) || woke;
+    bool woke = wake_late(cluster);
+    if (!woke) {
+      for (auto& cta : cluster.ctas)
+        for (auto& warp : cta->warps) woke = break_joins(*warp) || woke;
+    }
     woke = woke || wake_asynchronous(cluster);
     if (!woke) {
       report_deadlock(cluster);

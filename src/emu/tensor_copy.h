@@ -1,5 +1,5 @@
-// Owns the shape of TMA boxes: which bytes of a tensor lie where in shared memory (PTX ISA 5.5, CUDA driver API
-// cuTensorMapEncodeTiled). Pure: knows no warps and no memory of a run.
+// Owns the shape of TMA boxes: which bytes of a tensor lie where in shared memory (PTX ISA 5.5,
+// CUDA driver API cuTensorMapEncodeTiled). Pure: knows no warps and no memory of a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,14 +12,29 @@
 
 namespace ptxb::emu {
 
-// Shared addresses are permuted by XOR of address bits: `mask` bits from `from` on flip those from `to` on.
+// Shared addresses are permuted by XOR of address bits: `mask` bits from `from` on flip those from
+// `to` on.
 struct TensorSwizzle {
   uint32_t from = 0, to = 0, mask = 0;
   uint32_t operator()(uint32_t offset) const { return offset ^ ((offset >> from & mask) << to); }
 };
 
 // CUtensorMapDataType of the driver.
-enum class TensorType : uint8_t { UInt8, UInt16, UInt32, SInt32, UInt64, SInt64, F16, F32, F64, BF16, F32Ftz, TF32, TF32Ftz };
+enum class TensorType : uint8_t {
+  UInt8,
+  UInt16,
+  UInt32,
+  SInt32,
+  UInt64,
+  SInt64,
+  F16,
+  F32,
+  F64,
+  BF16,
+  F32Ftz,
+  TF32,
+  TF32Ftz
+};
 
 struct TensorShape {
   TensorType type = TensorType::UInt8;
@@ -29,12 +44,14 @@ struct TensorShape {
   std::array<uint64_t, 5> strides_bytes{};
   std::array<uint32_t, 5> box{1, 1, 1, 1, 1};    // elements in shared memory
   std::array<uint32_t, 5> steps{1, 1, 1, 1, 1};  // through the tensor, in elements
-  uint32_t row_bytes = 0;    // box[0] elements
-  uint32_t pitch_bytes = 0;  // from row to row in shared memory: the swizzle's width when that is more
+  uint32_t row_bytes = 0;                        // box[0] elements
+  uint32_t pitch_bytes =
+      0;  // from row to row in shared memory: the swizzle's width when that is more
   uint32_t rows = 1;
   TensorSwizzle swizzle;
-  uint32_t repeat_bytes = 128;  // bytes after which the swizzle repeats: what aligned boxes are aligned to
-  uint64_t fill = 0;            // element of the out-of-bounds pattern
+  uint32_t repeat_bytes =
+      128;            // bytes after which the swizzle repeats: what aligned boxes are aligned to
+  uint64_t fill = 0;  // element of the out-of-bounds pattern
   uint64_t box_bytes() const { return uint64_t{rows} * row_bytes; }       // transaction bytes
   uint64_t shared_bytes() const { return uint64_t{rows} * pitch_bytes; }  // footprint
 };
@@ -77,9 +94,11 @@ bool each_row(const TensorShape& shape, const std::array<int32_t, 5>& start, Vis
   return true;
 }
 
-// Shared-memory bytes of a row, put together from and taken apart to 16-byte chunks. `window` is the host's byte 0 of the
-// shared window, `box` the box's offset in it (alignment 16).
-void put_row(const TensorShape& shape, uint8_t* window, uint32_t box, const TensorRow& row, const uint8_t* source);
-void get_row(const TensorShape& shape, const uint8_t* window, uint32_t box, const TensorRow& row, uint8_t* bytes);
+// Shared-memory bytes of a row, put together from and taken apart to 16-byte chunks. `window` is
+// the host's byte 0 of the shared window, `box` the box's offset in it (alignment 16).
+void put_row(const TensorShape& shape, uint8_t* window, uint32_t box, const TensorRow& row,
+             const uint8_t* source);
+void get_row(const TensorShape& shape, const uint8_t* window, uint32_t box, const TensorRow& row,
+             uint8_t* bytes);
 
 }  // namespace ptxb::emu

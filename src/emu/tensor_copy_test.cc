@@ -10,7 +10,8 @@
 namespace ptxb::emu {
 namespace {
 
-PlanTensorMap matrix(uint32_t dtype, uint64_t columns, uint64_t rows, uint32_t box_columns, uint32_t box_rows, uint32_t swizzle) {
+PlanTensorMap matrix(uint32_t dtype, uint64_t columns, uint64_t rows, uint32_t box_columns,
+                     uint32_t box_rows, uint32_t swizzle) {
   PlanTensorMap map;
   map.dtype = dtype;
   map.rank = 2;
@@ -34,8 +35,9 @@ TEST(TensorShape, KeepsBoxesOfTheDriversDescription) {
 }
 
 TEST(TensorShape, RefusesWhatTheDriverRefuses) {
-  EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 128, 32, 3)));  // 256 bytes do not fit a 128-byte swizzle
-  EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 4, 32, 0)));    // rows of 8 bytes
+  EXPECT_FALSE(tensor_shape(
+      matrix(kBf16, 128, 100, 128, 32, 3)));  // 256 bytes do not fit a 128-byte swizzle
+  EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 4, 32, 0)));  // rows of 8 bytes
   EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 64, 257, 0)));
   EXPECT_FALSE(tensor_shape(matrix(13, 128, 100, 64, 32, 0)));
   PlanTensorMap interleaved = matrix(kBf16, 128, 100, 64, 32, 0);
@@ -112,15 +114,19 @@ std::vector<int> chunks_of_row(uint32_t swizzle, uint32_t columns, uint32_t row)
     put_row(*shape, window.data(), 0, {r * columns * 2, 0, columns, 0}, source.data());
   }
   std::vector<int> chunks;
-  for (uint32_t c = 0; c < columns * 2 / 16; ++c) chunks.push_back(window[row * columns * 2 + 16 * c]);
+  for (uint32_t c = 0; c < columns * 2 / 16; ++c)
+    chunks.push_back(window[row * columns * 2 + 16 * c]);
   return chunks;
 }
 
 // PTX ISA 5.5.6, figures of the swizzle modes.
 TEST(TensorSwizzle, MatchesThePtxTables) {
-  EXPECT_EQ(chunks_of_row(3, 64, 0), (std::vector<int>{0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07}));
-  EXPECT_EQ(chunks_of_row(3, 64, 1), (std::vector<int>{0x11, 0x10, 0x13, 0x12, 0x15, 0x14, 0x17, 0x16}));
-  EXPECT_EQ(chunks_of_row(3, 64, 5), (std::vector<int>{0x55, 0x54, 0x57, 0x56, 0x51, 0x50, 0x53, 0x52}));
+  EXPECT_EQ(chunks_of_row(3, 64, 0),
+            (std::vector<int>{0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07}));
+  EXPECT_EQ(chunks_of_row(3, 64, 1),
+            (std::vector<int>{0x11, 0x10, 0x13, 0x12, 0x15, 0x14, 0x17, 0x16}));
+  EXPECT_EQ(chunks_of_row(3, 64, 5),
+            (std::vector<int>{0x55, 0x54, 0x57, 0x56, 0x51, 0x50, 0x53, 0x52}));
   // 64 bytes: rows 2 and 3 share a 128-byte line, which flips bit 4.
   EXPECT_EQ(chunks_of_row(2, 32, 1), (std::vector<int>{0x10, 0x11, 0x12, 0x13}));
   EXPECT_EQ(chunks_of_row(2, 32, 2), (std::vector<int>{0x21, 0x20, 0x23, 0x22}));
@@ -129,7 +135,8 @@ TEST(TensorSwizzle, MatchesThePtxTables) {
   EXPECT_EQ(chunks_of_row(1, 16, 3), (std::vector<int>{0x30, 0x31}));
   EXPECT_EQ(chunks_of_row(1, 16, 4), (std::vector<int>{0x41, 0x40}));
   // 128 bytes in atoms of 32.
-  EXPECT_EQ(chunks_of_row(4, 64, 1), (std::vector<int>{0x12, 0x13, 0x10, 0x11, 0x16, 0x17, 0x14, 0x15}));
+  EXPECT_EQ(chunks_of_row(4, 64, 1),
+            (std::vector<int>{0x12, 0x13, 0x10, 0x11, 0x16, 0x17, 0x14, 0x15}));
 }
 
 TEST(TensorSwizzle, GetRowUndoesPutRow) {
@@ -153,7 +160,8 @@ TEST(TensorFill, OutsideIsZeroOrNan) {
     auto shape = tensor_shape(map);
     ASSERT_TRUE(shape);
     std::vector<uint16_t> window(16, 0x1111), source(8, 0x3f80);
-    put_row(*shape, reinterpret_cast<uint8_t*>(window.data()), 0, {0, 4, 8, 0}, reinterpret_cast<const uint8_t*>(source.data()));
+    put_row(*shape, reinterpret_cast<uint8_t*>(window.data()), 0, {0, 4, 8, 0},
+            reinterpret_cast<const uint8_t*>(source.data()));
     EXPECT_EQ(window[3], fill ? 0x7fff : 0);
     EXPECT_EQ(window[4], 0x3f80);
     EXPECT_EQ(window[11], 0x3f80);

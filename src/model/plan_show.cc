@@ -20,7 +20,7 @@ std::string dim_text(const Dim3& d) {
 
 std::string clean(std::string_view text) { return printable(text, 100); }
 
-// "C+0x100", "scratch0", or the bare address.
+// "C+0x100", "scratch0", or the bare value.
 std::string place_text(const LaunchPlan& plan, uint64_t address) {
   auto within = [address](uint64_t begin, uint64_t size) {
     return address >= begin && address - begin < size;
@@ -34,7 +34,7 @@ std::string place_text(const LaunchPlan& plan, uint64_t address) {
   for (const PlanSymbol& symbol : plan.symbols) {
     if (within(symbol.address, symbol.size_bytes)) return named("&" + symbol.name, symbol.address);
   }
-  return hex_address(address);
+  return address < kWindowBegin ? std::to_string(address) : hex_address(address);  // small: a number, no pointer
 }
 
 uint64_t little_endian(std::span<const uint8_t> bytes) {

@@ -45,6 +45,9 @@ Task task() {
 }
 
 TEST(Nvcc, HostCodeOfEveryKindIsRecorded) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "ptxbench-record cannot start in the sandbox with AddressSanitizer";
+#endif
   if (std::strlen(PTXB_NVCC) == 0) GTEST_SKIP() << "no nvcc";
   auto folder = TempFolder::make("nvcc");
   ASSERT_TRUE(folder);

@@ -171,14 +171,14 @@ __device__ void finish(const AttentionShared& shared, const AttentionCall& call,
       call.value[row * call.width + d] = static_cast<float>(value);
       call.bound[row * call.width + d] = static_cast<float>(
           call.kind == BoundKind::Exact ? step + 0x1p-9 * incoherent
-                                        : step + 0x1p-6 * (1 + logit) * incoherent);
+                                        : step + 0x1p-5 * (1 + logit) * incoherent);
     }
     if (tx != 0) continue;
     const double lse = state[i].most * call.scale + log(state[i].sum);
     const double concentration = sqrt(state[i].squares) / state[i].sum;
     call.lse[row] = static_cast<float>(lse);
     call.lse_bound[row] =
-        static_cast<float>(0x1p-8 * concentration + 0x1p-6 * logit + 0x1p-16 * (1 + fabs(lse)) +
+        static_cast<float>(0x1p-8 * concentration + 0x1p-5 * logit + 0x1p-16 * (1 + fabs(lse)) +
                            0x1p-20 * call.q_norms[row] * longest_key * call.scale);
   }
 }

@@ -1,0 +1,22 @@
+// Trick: zeros, in the hope that the tolerance is absolute (C11: any constant; C21: a table for
+// known seeds; C32: one product times K; H03: and a printed pass mark). Expected: wrong_values:
+// the bound of every element follows its own row and column.
+// SPDX-License-Identifier: Apache-2.0
+#include "ptxbench_task.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+__global__ void fill(bf16* C, int count, float value) {
+  const int i = blockIdx.x * 128 + threadIdx.x;
+  if (i < count) C[i] = __float2bfloat16(value);
+}
+
+}  // namespace
+
+extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
+                    int64_t N, int64_t K, cudaStream_t stream) {
+  fill<<<(M * N + 127) / 128, 128, 0, stream>>>(C, M * N, 0.0f);
+  (void)A, (void)B, (void)K;
+}

@@ -1,0 +1,40 @@
+// Trick: source that keeps a compiler busy or eats its memory; this one is stopped by the
+// compiler's own limit of depth. Expected: compile_error; what has no such limit ends in
+// compile_timeout by the build's clock and memory limits.
+// SPDX-License-Identifier: Apache-2.0
+#include "ptxbench_task.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+// C = A * B^T, one thread an element: right, and slow.
+__global__ void honest(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
+  const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
+  if (row >= M || column >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; ++k)
+    sum += __bfloat162float(A[row * K + k]) * __bfloat162float(B[column * K + k]);
+  C[row * N + column] = __float2bfloat16(sum);
+}
+
+void launch(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, cudaStream_t stream) {
+  honest<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
+}
+
+template <int kDepth>
+struct Deeper {
+  static constexpr long value = Deeper<kDepth - 1>::value + 1;
+};
+template <>
+struct Deeper<0> {
+  static constexpr long value = 1;
+};
+
+}  // namespace
+
+extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
+                    int64_t N, int64_t K, cudaStream_t stream) {
+  static_assert(Deeper<100000>::value > 0, "deep");
+  launch(A, B, C, M, N, K, stream);
+}

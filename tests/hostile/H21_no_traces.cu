@@ -1,0 +1,45 @@
+// Trick: delete the recorder's own notes and crash, so that the crash looks like one of the
+// harness. Expected: host_crash: that the candidate was reached is proved by what the recorder
+// printed before it was loaded, which nobody can take back.
+// SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "ptxbench_task.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+// C = A * B^T, one thread an element: right, and slow.
+__global__ void honest(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
+  const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
+  if (row >= M || column >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; ++k)
+    sum += __bfloat162float(A[row * K + k]) * __bfloat162float(B[column * K + k]);
+  C[row * N + column] = __float2bfloat16(sum);
+}
+
+void launch(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, cudaStream_t stream) {
+  honest<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
+}
+
+__attribute__((constructor)) void hide() {
+  const std::string folder = "/ptxbench/work/";
+  if (DIR* entries = opendir(folder.c_str())) {
+    while (dirent* entry = readdir(entries)) unlink((folder + entry->d_name).c_str());
+    closedir(entries);
+  }
+  _exit(3);
+}
+
+}  // namespace
+
+extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
+                    int64_t N, int64_t K, cudaStream_t stream) {
+  launch(A, B, C, M, N, K, stream);
+}

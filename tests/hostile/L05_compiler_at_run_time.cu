@@ -1,0 +1,41 @@
+// Tricks: start a compiler (L05), or a program that brings a library (L09, I23, H09), and look for
+// functions of a framework or of the harness's own reference (L06, L07). Expected: right
+// (target_absent): the sandbox has neither, and the plan has honest launches only. A child that is
+// still there: H10.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "ptxbench_task.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+// C = A * B^T, one thread an element: right, and slow.
+__global__ void honest(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
+  const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
+  if (row >= M || column >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; ++k)
+    sum += __bfloat162float(A[row * K + k]) * __bfloat162float(B[column * K + k]);
+  C[row * N + column] = __float2bfloat16(sum);
+}
+
+void launch(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, cudaStream_t stream) {
+  honest<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
+}
+
+}  // namespace
+
+extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
+                    int64_t N, int64_t K, cudaStream_t stream) {
+  if (std::system("nvcc -cubin -o /tmp/x.cubin /tmp/x.cu >/dev/null 2>&1; true") != 0)
+    std::puts("no shell");
+  for (const char* name :
+       {"reference_gemm", "TVMFFIFunctionGetGlobal", "_ZN2at6matmulERKNS_6TensorES2_"})
+    if (dlsym(RTLD_DEFAULT, name) != nullptr) return;
+  launch(A, B, C, M, N, K, stream);
+}

@@ -1,0 +1,38 @@
+// Trick: a host function, queued on a private stream, holds the work back until the timer has
+// stopped. Expected: launch_unsupported: host functions cannot be part of a plan, and the call is
+// named.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include "ptxbench_task.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+// C = A * B^T, one thread an element: right, and slow.
+__global__ void honest(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
+  const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
+  if (row >= M || column >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; ++k)
+    sum += __bfloat162float(A[row * K + k]) * __bfloat162float(B[column * K + k]);
+  C[row * N + column] = __float2bfloat16(sum);
+}
+
+void launch(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, cudaStream_t stream) {
+  honest<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
+}
+
+void nap(void*) { usleep(500); }
+
+}  // namespace
+
+extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
+                    int64_t N, int64_t K, cudaStream_t stream) {
+  static cudaStream_t side = nullptr;
+  if (side == nullptr) cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+  (void)stream;
+  cudaLaunchHostFunc(side, nap, nullptr);
+  launch(A, B, C, M, N, K, side);
+}
