@@ -29,11 +29,7 @@ Error posix_error(const Path& path, const char* what) {
           path.string() + ": cannot " + what + ": " + std::strerror(code)};
 }
 
-}  // namespace
-
-Result<std::string> read_file(const Path& path, uint64_t limit_bytes) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return posix_error(path, "open");
+Result<std::string> read_open(const Path& path, const Descriptor& file, uint64_t limit_bytes) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return posix_error(path, "stat");
   if (S_ISDIR(status.st_mode)) return io_error(path.string() + ": is a folder, not a file");
@@ -55,6 +51,23 @@ Result<std::string> read_file(const Path& path, uint64_t limit_bytes) {
     }
     bytes.append(chunk, static_cast<size_t>(got));
   }
+}
+
+}  // namespace
+
+Result<std::string> read_file(const Path& path, uint64_t limit_bytes) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return posix_error(path, "open");
+  return read_open(path, file, limit_bytes);
+}
+
+Result<std::string> read_plain_file(const Path& path, uint64_t limit_bytes) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!file) return posix_error(path, "open");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return posix_error(path, "stat");
+  if (!S_ISREG(status.st_mode)) return io_error(path.string() + ": is not a plain file");
+  return read_open(path, file, limit_bytes);
 }
 
 Result<void> write_file(const Path& path, std::string_view bytes) {

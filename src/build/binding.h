@@ -1,6 +1,7 @@
 // Owns reading a candidate's text before it is compiled: is it text at all, and which entry does it
 // offer. Never decides what only the compiled library can prove: whether the entry exists is read
-// from its symbol table. SPDX-License-Identifier: Apache-2.0
+// from its symbol table.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

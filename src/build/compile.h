@@ -1,6 +1,7 @@
 // Owns the way from a candidate's source to an Artifact: what is compiled with which flags, and
 // what a failure means. Never loads or runs what it made; a candidate that does not build is a
-// value, a broken toolchain is an Error. SPDX-License-Identifier: Apache-2.0
+// value, a broken toolchain is an Error.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

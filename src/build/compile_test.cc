@@ -1,5 +1,6 @@
 // Runs the real compilers where they are installed: about ten short runs. The reading of their
-// words is tested in diagnostics_test.cc. SPDX-License-Identifier: Apache-2.0
+// words is tested in diagnostics_test.cc.
+// SPDX-License-Identifier: Apache-2.0
 #include "build/compile.h"
 
 #include <gtest/gtest.h>

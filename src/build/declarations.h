@@ -1,6 +1,7 @@
 // Owns reading only the declarations of a PTX text (entries with parameters and limits, module
 // variables), for text whose instructions our parser does not know: it may still run on a GPU.
-// Never reads a body, never refuses. SPDX-License-Identifier: Apache-2.0
+// Never reads a body, never refuses.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

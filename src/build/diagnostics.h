@@ -1,6 +1,7 @@
 // Owns reading the words of compilers as data. They come from tools over hostile sources: evidence
 // for people and models, bounded in number and length, without control bytes. Never a ground for a
-// verdict. SPDX-License-Identifier: Apache-2.0
+// verdict.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include "build/declarations.h"
 #include "build/elf.h"
 #include "build/stages.h"
+#include "model/work_library.h"
 #include "ptx/parse.h"
 
 namespace ptxb::build {
@@ -39,14 +40,6 @@ KernelInfo kernel_info(const ptx::Function& entry) {
 bool starts_with_any(std::string_view name, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](const char* prefix) { return name.starts_with(prefix); });
-}
-
-// Functions and files of libraries that would do a task's work in the candidate's place.
-bool does_the_work(std::string_view name) {
-  if (name.starts_with("lib")) name.remove_prefix(3);
-  return starts_with_any(
-      name, {"cublas", "cudnn", "cusparse", "cusolver", "cufft", "curand", "nvrtc", "nvJitLink",
-             "nvjitlink", "cutensor", "nccl", "torch", "c10"});
 }
 
 bool is_driver_name(std::string_view name) {
@@ -152,7 +145,7 @@ std::optional<BuildFailure> inspect_library(std::string_view bytes, Binding bind
   std::vector<std::string> wanted = symbols->needed;
   for (const DynamicSymbols::Symbol& symbol : symbols->undefined) wanted.push_back(symbol.name);
   for (const std::string& name : wanted) {
-    if (!does_the_work(name)) continue;
+    if (!is_work_library(name)) continue;
     return failure(
         Verdict::ForbiddenLibrary,
         "the host code needs " + shown(name) + ", of a library that would do the work",

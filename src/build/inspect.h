@@ -1,6 +1,7 @@
 // Owns looking into what a build made: kernels and symbols from the PTX, the entry and forbidden
 // names from the host library's dynamic symbols. Decides from structure, never from compiler text.
-// Private to build/. SPDX-License-Identifier: Apache-2.0
+// Private to build/.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // Owns the form in which a build lies in the cache: a folder with candidate.so, candidate.ptx,
 // candidate.cubin and build.json. A folder whose files do not have the digests written in
-// build.json counts as absent. Private to build/. SPDX-License-Identifier: Apache-2.0
+// build.json counts as absent. Private to build/.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // Owns finding the compilers: one CUDA toolkit (system or wheels), the host compiler, tvm-ffi. The
 // only place that knows where they are. Never reads the environment (the caller passes what it
-// found there), never installs anything. SPDX-License-Identifier: Apache-2.0
+// found there), never installs anything.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

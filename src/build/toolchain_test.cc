@@ -1,5 +1,6 @@
 // Toolkits made of shell scripts: what is looked for, in which order, and what is said when it is
-// not there. SPDX-License-Identifier: Apache-2.0
+// not there.
+// SPDX-License-Identifier: Apache-2.0
 #include "build/toolchain.h"
 
 #include <gtest/gtest.h>

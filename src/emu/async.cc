@@ -1,5 +1,6 @@
 // Owns the moment at which bulk operations happen, their groups, and what lets blocked warps go on
-// when nobody runs. Never knows a copy's shape. SPDX-License-Identifier: Apache-2.0
+// when nobody runs. Never knows a copy's shape.
+// SPDX-License-Identifier: Apache-2.0
 #include "emu/async.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Tests of kernels/'s Hopper kernels as nvcc compiles them: values, silence of check and fuzz,
-// mutants that a GPU run alone would call right. SPDX-License-Identifier: Apache-2.0
+// mutants that a GPU run alone would call right.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "emu/test_kernels.h"

@@ -1,5 +1,6 @@
 // Owns what bulk instructions share: checked spans of memory, element-wise reduction, their byte
-// counts, the signal's barrier. Never decodes. SPDX-License-Identifier: Apache-2.0
+// counts, the signal's barrier. Never decodes.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "emu/address.h"

@@ -1,6 +1,7 @@
 // Owns check mode's view of asynchronous work: what mbarriers order, bulk copies and wgmma operands
 // against each other and against ordinary accesses, proxy fences. Never moves data. Reads of lines
-// are known by group, writes by mbarrier phase. SPDX-License-Identifier: Apache-2.0
+// are known by group, writes by mbarrier phase.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "emu/async.h"

@@ -1,6 +1,7 @@
 // Owns check mode's view of the registers of wgmma: accumulators touched while their product is in
 // flight, operands written after the last wgmma.fence (PTX ISA 9.7.15.7). ptxas repairs both, so
-// that they are warnings. SPDX-License-Identifier: Apache-2.0
+// that they are warnings.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "emu/async.h"

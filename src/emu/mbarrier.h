@@ -1,5 +1,6 @@
 // Owns mbarrier objects: their counts, phases and waiters (PTX ISA 9.7.13.15). Never decodes and
-// never moves data. SPDX-License-Identifier: Apache-2.0
+// never moves data.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Owns cp.async.bulk, cp.reduce.async.bulk, their prefetch and groups (PTX ISA 9.7.9.25.4, .6).
-// Never knows tensor maps. SPDX-License-Identifier: Apache-2.0
+// Never knows tensor maps.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "emu/bulk.h"

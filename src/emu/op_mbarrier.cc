@@ -1,6 +1,7 @@
 // Owns the mbarrier instructions (PTX ISA 9.7.13.15.9-17) and cp.async.mbarrier.arrive. A try_wait
 // waits like a barrier does, so that counts do not depend on schedules. Never keeps barrier state
-// (mbarrier.cc). SPDX-License-Identifier: Apache-2.0
+// (mbarrier.cc).
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cstring>
 

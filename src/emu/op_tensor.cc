@@ -1,6 +1,6 @@
 // Owns cp.async.bulk.tensor and its relatives, tile mode (PTX ISA 9.7.9.25.5), and what names a
-// tensor map. Never knows how boxes are laid out (tensor_copy.h). SPDX-License-Identifier:
-// Apache-2.0
+// tensor map. Never knows how boxes are laid out (tensor_copy.h).
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "emu/bulk.h"

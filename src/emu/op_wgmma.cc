@@ -1,6 +1,6 @@
 // Owns wgmma (PTX ISA 9.7.15): products at issue, sixteen rows a warp, and the waits of a warpgroup
-// for each other's groups. Never knows operand layouts (arith/wgmma.h). SPDX-License-Identifier:
-// Apache-2.0
+// for each other's groups. Never knows operand layouts (arith/wgmma.h).
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "emu/address.h"

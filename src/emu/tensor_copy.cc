@@ -28,24 +28,11 @@ std::string at_dim(const char* what, uint32_t k) {
   return "tensor map: " + std::string(what) + " of dimension " + std::to_string(k);
 }
 
-// The pattern of CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA: a quiet NaN with all fraction
-// bits set.
-uint64_t nan_of(TensorType type) {
-  switch (type) {
-    case TensorType::F16:
-    case TensorType::BF16:
-      return 0x7fff;
-    case TensorType::F32:
-    case TensorType::F32Ftz:
-    case TensorType::TF32:
-    case TensorType::TF32Ftz:
-      return 0x7fffffff;
-    case TensorType::F64:
-      return 0x7fffffffffffffff;
-    default:
-      return 0;
-  }
-}
+// What CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA fills with, whatever the float type (read
+// off an H200).
+constexpr uint64_t kNanFill = 0x7ff77ff77ff77ff7;
+
+bool is_float(TensorType type) { return type >= TensorType::F16; }
 
 void set_swizzle(TensorShape& shape, uint32_t mode) {
   uint32_t width = 0;
@@ -58,12 +45,6 @@ void set_swizzle(TensorShape& shape, uint32_t mode) {
       break;
     case k128:
       shape.swizzle = {7, 4, 7}, width = 128, shape.repeat_bytes = 1024;
-      break;
-    case k128Atom32:
-      shape.swizzle = {7, 5, 3}, width = 128, shape.repeat_bytes = 512;
-      break;
-    case k128Atom64:
-      shape.swizzle = {7, 6, 1}, width = 128, shape.repeat_bytes = 256;
       break;
     default:
       break;
@@ -86,8 +67,9 @@ Result<TensorShape> tensor_shape(const PlanTensorMap& map) {
   if (map.interleave != kInterleaveNone) return unsupported("tensor map: interleaved layout");
   if (map.swizzle > k128Atom64)
     return bad_input("tensor map: swizzle " + std::to_string(map.swizzle));
-  if (map.swizzle == k128Atom32Flip8)
-    return unsupported("tensor map: swizzle 128B_ATOM_32B_FLIP_8B");
+  if (map.swizzle > k128)
+    return unsupported(
+        "tensor map: swizzle with atoms of 32 or 64 bytes (the driver refuses it for sm_90)");
   TensorShape shape;
   shape.type = static_cast<TensorType>(map.dtype);
   shape.rank = map.rank;
@@ -119,7 +101,7 @@ Result<TensorShape> tensor_shape(const PlanTensorMap& map) {
   set_swizzle(shape, map.swizzle);
   if (shape.shared_bytes() > 256u << 10)
     return bad_input("tensor map: the box is larger than shared memory");
-  if (map.oob_fill) shape.fill = nan_of(shape.type);
+  if (map.oob_fill) shape.fill = is_float(shape.type) ? kNanFill : 0;
   return shape;
 }
 
@@ -134,12 +116,17 @@ void fill_row(const TensorShape& shape, uint8_t* bytes) {
     std::memcpy(bytes + k * shape.element_bytes, &shape.fill, shape.element_bytes);
 }
 
-// The .ftz types flush denormal values while they are loaded.
-void flush(const TensorShape& shape, uint8_t* bytes) {
-  for (uint32_t k = 0; k < shape.box[0]; ++k) {
+// Loads of the tf32 types round to nearest even, keep subnormals and make NaNs one pattern; the
+// .ftz types flush nothing (both read off an H200).
+void round_to_tf32(uint8_t* bytes, uint32_t count) {
+  for (uint32_t k = 0; k < count; ++k) {
     uint32_t word;
     std::memcpy(&word, bytes + 4 * k, 4);
-    if ((word & 0x7f800000) == 0) word &= 0x80000000;
+    if ((word & 0x7fffffff) > 0x7f800000) {
+      word = 0x7fffe000;
+    } else {
+      word = (word + 0xfff + (word >> 13 & 1)) & ~0x1fffu;
+    }
     std::memcpy(bytes + 4 * k, &word, 4);
   }
 }
@@ -152,12 +139,12 @@ void put_row(const TensorShape& shape, uint8_t* window, uint32_t box, const Tens
              const uint8_t* source) {
   alignas(16) uint8_t bytes[kMostRowBytes];
   const uint8_t* from = source;
-  bool flushes = shape.type == TensorType::F32Ftz || shape.type == TensorType::TF32Ftz;
-  if (row.count != shape.box[0] || flushes) {
+  bool rounds = shape.type == TensorType::TF32 || shape.type == TensorType::TF32Ftz;
+  if (row.count != shape.box[0] || rounds) {
     fill_row(shape, bytes);
     if (row.count)
       std::memcpy(bytes + row.first * shape.element_bytes, source, row.count * shape.element_bytes);
-    if (flushes) flush(shape, bytes);
+    if (rounds) round_to_tf32(bytes + row.first * shape.element_bytes, row.count);
     from = bytes;
   }
   uint32_t offset = box + row.shared_offset;

@@ -40,6 +40,7 @@ TEST(TensorShape, RefusesWhatTheDriverRefuses) {
   EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 4, 32, 0)));  // rows of 8 bytes
   EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 64, 257, 0)));
   EXPECT_FALSE(tensor_shape(matrix(13, 128, 100, 64, 32, 0)));
+  EXPECT_FALSE(tensor_shape(matrix(kBf16, 128, 100, 64, 32, 4)));  // atoms: sm_100
   PlanTensorMap interleaved = matrix(kBf16, 128, 100, 64, 32, 0);
   interleaved.interleave = 1;
   auto refused = tensor_shape(interleaved);
@@ -134,13 +135,10 @@ TEST(TensorSwizzle, MatchesThePtxTables) {
   // 32 bytes: four rows a line.
   EXPECT_EQ(chunks_of_row(1, 16, 3), (std::vector<int>{0x30, 0x31}));
   EXPECT_EQ(chunks_of_row(1, 16, 4), (std::vector<int>{0x41, 0x40}));
-  // 128 bytes in atoms of 32.
-  EXPECT_EQ(chunks_of_row(4, 64, 1),
-            (std::vector<int>{0x12, 0x13, 0x10, 0x11, 0x16, 0x17, 0x14, 0x15}));
 }
 
 TEST(TensorSwizzle, GetRowUndoesPutRow) {
-  for (uint32_t swizzle : {0u, 1u, 2u, 3u, 4u, 6u}) {
+  for (uint32_t swizzle : {0u, 1u, 2u, 3u}) {
     uint32_t columns = swizzle == 1 ? 16 : swizzle == 2 ? 32 : 64;
     auto shape = tensor_shape(matrix(kBf16, columns, 8, columns, 8, swizzle));
     ASSERT_TRUE(shape);
@@ -153,6 +151,38 @@ TEST(TensorSwizzle, GetRowUndoesPutRow) {
   }
 }
 
+// As an H200 gives it.
+TEST(TensorSwizzle, NarrowRowsKeepTheSwizzlesPitch) {
+  auto shape = tensor_shape(matrix(kBf16, 24, 8, 24, 8, 3));  // rows of 48 bytes in lines of 128
+  ASSERT_TRUE(shape);
+  EXPECT_EQ(shape->box_bytes(), 384u);
+  std::vector<uint8_t> window(1024, 0xee), source(48);
+  for (size_t k = 0; k < 48; ++k) source[k] = static_cast<uint8_t>(k / 8);
+  put_row(*shape, window.data(), 0, {3 * 128, 0, 24, 0}, source.data());
+  std::vector<int> groups;
+  for (uint32_t g = 0; g < 16; ++g) groups.push_back(window[384 + 8 * g]);
+  EXPECT_EQ(groups, (std::vector<int>{0xee, 0xee, 4, 5, 2, 3, 0, 1, 0xee, 0xee, 0xee, 0xee, 0xee,
+                                      0xee, 0xee, 0xee}));
+}
+
+TEST(TensorTypes, Tf32IsRoundedAsAnH200Does) {
+  const uint32_t in[8] = {0x3f801fff, 0x3f801000, 0x3f803000, 0x00401800,
+                          0x7f800000, 0x7f7fffff, 0xffc12345, 0x007fffff};
+  const uint32_t rounded[8] = {0x3f802000, 0x3f800000, 0x3f804000, 0x00402000,
+                               0x7f800000, 0x7f800000, 0x7fffe000, 0x00800000};
+  for (uint32_t type : {7u, 10u, 11u, 12u}) {
+    PlanTensorMap map = matrix(type, 8, 1, 8, 1, 0);
+    map.strides_bytes = {32, 0, 0, 0};
+    auto shape = tensor_shape(map);
+    ASSERT_TRUE(shape);
+    uint32_t out[8] = {};
+    put_row(*shape, reinterpret_cast<uint8_t*>(out), 0, {0, 0, 8, 0},
+            reinterpret_cast<const uint8_t*>(in));
+    for (int k = 0; k < 8; ++k)
+      EXPECT_EQ(out[k], type < 11 ? in[k] : rounded[k]) << type << " " << k;
+  }
+}
+
 TEST(TensorFill, OutsideIsZeroOrNan) {
   PlanTensorMap map = matrix(kBf16, 8, 1, 16, 1, 0);
   for (uint32_t fill : {0u, 1u}) {
@@ -162,10 +192,10 @@ TEST(TensorFill, OutsideIsZeroOrNan) {
     std::vector<uint16_t> window(16, 0x1111), source(8, 0x3f80);
     put_row(*shape, reinterpret_cast<uint8_t*>(window.data()), 0, {0, 4, 8, 0},
             reinterpret_cast<const uint8_t*>(source.data()));
-    EXPECT_EQ(window[3], fill ? 0x7fff : 0);
+    EXPECT_EQ(window[3], fill ? 0x7ff7 : 0);
     EXPECT_EQ(window[4], 0x3f80);
     EXPECT_EQ(window[11], 0x3f80);
-    EXPECT_EQ(window[12], fill ? 0x7fff : 0);
+    EXPECT_EQ(window[12], fill ? 0x7ff7 : 0);
   }
 }
 

@@ -1,6 +1,7 @@
 // Owns the LaunchPlan: everything a candidate's host code asked of the device, as plain data
 // (docs/formats.md, "LaunchPlan"). A plan with its modules is self-contained: any machine can
-// replay it. A plan that was read is hostile until validate()d. SPDX-License-Identifier: Apache-2.0
+// replay it. A plan that was read is hostile until validate()d.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

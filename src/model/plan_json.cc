@@ -1,5 +1,6 @@
 // Each field of a plan is spelled here once for writing and once for reading (docs/formats.md,
-// "LaunchPlan"). SPDX-License-Identifier: Apache-2.0
+// "LaunchPlan").
+// SPDX-License-Identifier: Apache-2.0
 #include "model/plan_json.h"
 
 #include "base/hash.h"

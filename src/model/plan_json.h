@@ -1,5 +1,6 @@
 // Owns the JSON of a plan's parts, which the recorder's own files use too. Readers report into
-// ObjectReader's Faults. SPDX-License-Identifier: Apache-2.0
+// ObjectReader's Faults.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "model/launch_plan.h"

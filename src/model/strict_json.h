@@ -1,6 +1,7 @@
 // Owns strict reading of hostile JSON: every field typed, ranged and bounded; the first fault is
 // kept with its path. Never throws, never converts between types, refuses unknown keys. Used by the
-// plan and the recorder's files. SPDX-License-Identifier: Apache-2.0
+// plan and the recorder's files.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Owns short-lived control groups (v1 or v2) that bound a process tree's memory and process count.
 // Never changes limits of a group it did not make, never enables controllers, never moves other
-// processes. SPDX-License-Identifier: Apache-2.0
+// processes.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

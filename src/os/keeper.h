@@ -1,6 +1,7 @@
 // Owns the two processes between ours and a program: the keeper, which ends every descendant, and
 // the child before exec. Runs between fork and exec of a threaded program: only system calls, no
-// allocation, no locks, no standard library. SPDX-License-Identifier: Apache-2.0
+// allocation, no locks, no standard library.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 // Owns looking at other processes through /proc: who descends from whom, and what they use
-// together. Never signals anybody. SPDX-License-Identifier: Apache-2.0
+// together. Never signals anybody.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
 // Owns running an untrusted command with as little as it needs: bubblewrap namespaces, seccomp,
 // rlimits, cgroup limits. Never weakens itself silently: what is in force and what is missing is
-// data, and missing layers must be allowed first. SPDX-License-Identifier: Apache-2.0
+// data, and missing layers must be allowed first.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

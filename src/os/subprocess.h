@@ -1,6 +1,7 @@
 // Owns starting, limiting, listening to and ending one child process with everything it starts.
 // Never uses a shell, never leaves a process, zombie or descriptor behind, knows nothing of what it
-// runs. SPDX-License-Identifier: Apache-2.0
+// runs.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>

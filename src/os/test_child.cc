@@ -1,5 +1,6 @@
 // Owns the misbehaving programs of this room's tests: os_test_child MODE [ARGUMENT]. Not part of
-// the product. SPDX-License-Identifier: Apache-2.0
+// the product.
+// SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>

@@ -1,6 +1,7 @@
 // Owns the one canonical spelling of a module: flat functions, declarations first, exact bits.
 // parse(dump(m)) dumps the same. Never shortens: what a Module holds is what is printed (comments,
-// columns and visibility are not held). SPDX-License-Identifier: Apache-2.0
+// columns and visibility are not held).
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,6 @@
 // Owns the tests on real compiler output: nvcc 13.0 PTX of both front ends (testdata/*.cu says from
-// what) parses, keeps its facts and round-trips. SPDX-License-Identifier: Apache-2.0
+// what) parses, keeps its facts and round-trips.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>

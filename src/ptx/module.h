@@ -1,6 +1,7 @@
 // Owns the parsed form of PTX text: Module -> Function -> Instruction, names and block scopes
 // resolved. No semantics. Source of the grammar: PTX ISA 9.0 chapters 4, 5, 10, 11. Both front ends
-// of nvcc 13 (NVVM 7 and NVVM 20 dialects) parse. SPDX-License-Identifier: Apache-2.0
+// of nvcc 13 (NVVM 7 and NVVM 20 dialects) parse.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Owns which name means what where: block scopes (PTX ISA 4.4, 7.1) and the unique spelling a
 // flattened function needs. Private to the room; knows no grammar. Names are views into the parsed
-// text. SPDX-License-Identifier: Apache-2.0
+// text.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

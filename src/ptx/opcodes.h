@@ -1,6 +1,7 @@
 // Owns the vocabulary of PTX: base operations, dot-modifiers, types, special registers, and what is
 // allowed with each operation. Everything is derived from the one table opcodes.def (PTX ISA 9.0
-// chapters 5, 9, 10); knows no grammar and no semantics. SPDX-License-Identifier: Apache-2.0
+// chapters 5, 9, 10); knows no grammar and no semantics.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Owns the tests of opcodes.def: the table is consistent, complete for what CUDA's own headers use,
-// and spells what it reads. SPDX-License-Identifier: Apache-2.0
+// and spells what it reads.
+// SPDX-License-Identifier: Apache-2.0
 #include "ptx/opcodes.h"
 
 #include <gtest/gtest.h>

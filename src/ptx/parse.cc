@@ -1,5 +1,6 @@
 // Owns the module level: version, target, files, debug sections, and the order of things; see
-// parser.h for the other parts. SPDX-License-Identifier: Apache-2.0
+// parser.h for the other parts.
+// SPDX-License-Identifier: Apache-2.0
 #include "ptx/parse.h"
 
 #include "base/text.h"

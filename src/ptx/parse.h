@@ -1,5 +1,6 @@
 // Owns PTX text -> Module. PTX is untrusted: no recursion on nesting beyond a fixed depth, budgets
-// on every count. SPDX-License-Identifier: Apache-2.0
+// on every count.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // Owns constant expressions (PTX ISA 4.6): 64-bit integer arithmetic with C precedence, and float
 // literals with a sign. Never divides by zero and never overflows in the C++ sense: signed results
-// wrap. SPDX-License-Identifier: Apache-2.0
+// wrap.
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
 #include "ptx/parser.h"

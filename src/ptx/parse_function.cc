@@ -1,5 +1,6 @@
 // Owns function headers: .entry and .func with their parameters and directives (PTX
-// ISA 7.1, 11.2, 11.4, 11.7). SPDX-License-Identifier: Apache-2.0
+// ISA 7.1, 11.2, 11.4, 11.7).
+// SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 
 namespace ptxb::ptx {

@@ -1,6 +1,7 @@
 // Owns what a float literal means where it stands (PTX ISA 4.5.2, 4.6): bits of the operand's own
 // type, not of the spelling. Which places take one at all follows ptxas 13.0: f32 and f64 operands,
-// and bit types of the literal's own size. SPDX-License-Identifier: Apache-2.0
+// and bit types of the literal's own size.
+// SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
 #include "ptx/parser.h"

@@ -1,5 +1,6 @@
 // Owns operands (PTX ISA 6.1-6.4): registers, constants, special registers, addresses, vectors,
-// pairs, names. SPDX-License-Identifier: Apache-2.0
+// pairs, names.
+// SPDX-License-Identifier: Apache-2.0
 #include "ptx/parser.h"
 
 namespace ptxb::ptx {

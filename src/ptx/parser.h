@@ -1,6 +1,7 @@
 // Owns the state of one parse: the token in hand, scopes, budgets, the module so far. Private to
 // the room; parse.h is the public face. Methods return false after recording the one error; nothing
-// is ever skipped silently. SPDX-License-Identifier: Apache-2.0
+// is ever skipped silently.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <deque>

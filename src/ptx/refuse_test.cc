@@ -1,5 +1,6 @@
 // Owns the tests of what the parser refuses: every kind of malformed, unknown or excessive text is
-// an Error with its line. SPDX-License-Identifier: Apache-2.0
+// an Error with its line.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,7 @@
 // Owns the few types of CUDA's public binary interface (version 13) that the shims read or fill:
 // facts, not code. abi_test.cc compares every size and offset with the toolkit's headers where
-// there are any. Never includes them itself. SPDX-License-Identifier: Apache-2.0
+// there are any. Never includes them itself.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Compares the declared interface with the toolkit's own headers; compiled only where they are
-// found. SPDX-License-Identifier: Apache-2.0
+// found.
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/abi.h"
 
 #include <cuda.h>

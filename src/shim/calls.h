@@ -1,6 +1,7 @@
 // Owns the comparison of two recorded calls: the same work, where every difference is explained by
 // the arguments. Pure. A pointer is explained when both calls point to the same place of their own
-// tensors or their own scratch. SPDX-License-Identifier: Apache-2.0
+// tensors or their own scratch.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // The recorder's pure parts, linked directly: tensor-map rules, occupancy, device answers, module
-// images, entry points. SPDX-License-Identifier: Apache-2.0
+// images, entry points.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cstring>

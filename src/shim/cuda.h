@@ -1,5 +1,6 @@
 // Owns what every file of libcuda.so.1 shares: the entry macros and the driver's spelling of result
-// codes. SPDX-License-Identifier: Apache-2.0
+// codes.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "shim/device.h"

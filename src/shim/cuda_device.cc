@@ -1,5 +1,6 @@
 // Driver API: initialisation, devices, contexts, errors, entry points, modules, functions,
-// occupancy. SPDX-License-Identifier: Apache-2.0
+// occupancy.
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
 #include <cstring>

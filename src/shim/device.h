@@ -1,5 +1,6 @@
 // Owns the answers to questions about the device: attributes, properties, limits, function
-// attributes. Chip profile only. SPDX-License-Identifier: Apache-2.0
+// attributes. Chip profile only.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

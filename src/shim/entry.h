@@ -1,5 +1,6 @@
 // Owns calling a candidate's entry: the plain binding's trampoline, and tvm-ffi's packed
-// convention. Runs inside ptxbench-record only, in the sandbox. SPDX-License-Identifier: Apache-2.0
+// convention. Runs inside ptxbench-record only, in the sandbox.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -38,7 +38,8 @@ class Expression {
     if (fault_.empty()) fault_ = std::move(what);
     return 0;
   }
-  int64_t checked(bool overflowed, int64_t value) { return overflowed ? fail("overflow") : value; }
+  // By reference: the value is only there once the overflow builtin, the other argument, has run.
+  int64_t checked(bool overflowed, const int64_t& value) { return overflowed ? fail("overflow") : value; }
 
   int64_t sum() {
     int64_t left = product();

@@ -1,5 +1,6 @@
 // Records what nvcc compiles (testdata/test_kernels.cu); skipped where no CUDA toolkit is
-// installed. SPDX-License-Identifier: Apache-2.0
+// installed.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>

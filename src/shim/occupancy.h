@@ -1,6 +1,7 @@
 // Owns the arithmetic of how many blocks fit on a multiprocessor. Pure; numbers come from the chip
 // profile. Source: CUDA C++ Programming Guide, compute capability 9.0 and 10.0; registers go to
-// warps in units of 256. SPDX-License-Identifier: Apache-2.0
+// warps in units of 256.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "shim/recording.h"

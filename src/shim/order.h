@@ -1,6 +1,7 @@
 // Owns the order in which a call's work may run: streams, events, host waits and graphs turned into
 // dependencies. Pure; the caller's stream counts as a blocking stream, so the legacy default stream
-// is ordered with it. SPDX-License-Identifier: Apache-2.0
+// is ordered with it.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -158,6 +158,11 @@ Result<RecordOutcome> judge(const Request& request, const Recording& recording,
       return failed(Verdict::LaunchUnsupported, one_line(recording.detail),
                     "host code may launch and copy on the device, but not depend on device data or "
                     "on other resources");
+    case Ending::WorkLibrary:
+      return failed(Verdict::ForbiddenLibrary,
+                    "the host code loaded " + one_line(Path(recording.detail).filename().string()) +
+                        ", a library that would do the work",
+                    "write the kernel itself; only the CUDA runtime and driver may be called");
     case Ending::Exited: {
       bool cuda_failed = !recording.refusals.empty();
       return failed(cuda_failed ? Verdict::LaunchError : Verdict::HostCrash,
@@ -283,15 +288,16 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task,
   command.limits.output_bytes = 1u << 20;
   PTXB_TRY(os::Finished finished, sandbox.run(command, room));
 
-  std::string progress;
-  if (auto text =
-          read_file(work.path() / (std::string("recording.json") + kProgressEnding), 1u << 20))
-    progress = *text;
-  if (progress.find("loading") == std::string::npos) {
+  if (!finished.out.head.starts_with(kStartedLine)) {
     return harness_error("ptxbench-record did not start: " + os::summary(finished.exit) + ": " +
                          one_line(finished.err.head));
   }
-  auto text = read_file(work.path() / "recording.json", kRecordingBytes);
+  // The candidate can write in this folder: links, devices and FIFOs are not followed or waited
+  // for.
+  Path recording_path = work.path() / "recording.json", progress_path = recording_path;
+  progress_path += kProgressEnding;
+  auto text = read_plain_file(recording_path, kRecordingBytes);
+  std::string progress = read_plain_file(progress_path, 1u << 20).value_or("");
   auto finish = [&](RecordOutcome outcome) {
     outcome.seconds = now_s() - begin_s;
     return outcome;

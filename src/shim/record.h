@@ -1,6 +1,7 @@
 // Owns the judgement over one recording: builds the request, runs ptxbench-record in the sandbox,
 // turns what came back into a LaunchPlan or a verdict of stage launch. Judges by the wait status
-// and the validated file, never by printed text. SPDX-License-Identifier: Apache-2.0
+// and the validated file, never by printed text.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ struct RecordSettings {
 
 struct RecordOutcome {
   Verdict verdict = Verdict::Passed;  // Passed: `plan` is there. Else NoEntry, LaunchError,
-                                      // LaunchUnsupported, HostCrash, HostTimeout
+                                      // LaunchUnsupported, HostCrash, HostTimeout, ForbiddenLibrary
   LaunchPlan plan;
   std::string cause, hint;  // one line each; empty when passed
   // Calls of the steady call that CUDA itself would have refused. Harmless when the host code

@@ -1,10 +1,12 @@
 // ptxbench-record REQUEST.json RECORDING.json: loads an untrusted host library against the shims,
 // calls its entry three times, writes what it asked of the device. Runs in the sandbox; the caller
 // judges by the wait status and the file. Exit codes: 0 the recording was written, 3 our own
-// trouble before anything untrusted was loaded. SPDX-License-Identifier: Apache-2.0
+// trouble before anything untrusted was loaded.
+// SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "model/work_library.h"
 #include "shim/entry.h"
 #include "shim/record_files.h"
 #include "shim/recorder.h"
@@ -32,9 +35,26 @@ bool finished = false;
   std::_Exit(kOwnFailure);
 }
 
+// The first mapped library that would do a task's work; "" when there is none.
+std::string work_library() {
+  std::string found;
+  auto look = [](dl_phdr_info* info, size_t, void* out) {
+    if (!info->dlpi_name || !is_work_library(info->dlpi_name)) return 0;
+    *static_cast<std::string*>(out) = info->dlpi_name;
+    return 1;
+  };
+  ::dl_iterate_phdr(look, &found);
+  return found;
+}
+
 [[noreturn]] void write_and_leave(const Recording& recording) {
   finished = true;
-  if (auto written = write_file(output_path, to_json(recording).dump()); !written) {
+  Recording written_as = recording;
+  if (std::string library = work_library(); !library.empty()) {
+    written_as.ending = Ending::WorkLibrary;
+    written_as.detail = library;
+  }
+  if (auto written = write_file(output_path, to_json(written_as).dump()); !written) {
     std::fprintf(stderr, "ptxbench-record: %s\n", written.error().message.c_str());
     std::_Exit(kOwnFailure);
   }
@@ -113,6 +133,8 @@ Result<Entry> load(const Request& request, void* stream) {
     tvm_library = ::dlopen(request.tvm_library.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!tvm_library) fail(std::string("cannot load tvm-ffi: ") + ::dlerror());
   }
+  if (::write(STDOUT_FILENO, kStartedLine, std::strlen(kStartedLine)) < 0)
+    fail("cannot write to standard output");
   progress("loading\n");
   void* library = ::dlopen(request.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return not_found(printable(::dlerror(), 2000));

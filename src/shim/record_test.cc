@@ -1,5 +1,6 @@
 // Records hand-written candidates (testdata/) through the sandbox: what must pass, and what each
-// misbehaviour is called. SPDX-License-Identifier: Apache-2.0
+// misbehaviour is called.
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/record.h"
 
 #include <gtest/gtest.h>

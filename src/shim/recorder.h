@@ -1,6 +1,7 @@
 // Owns the state behind both shim libraries: handles, device memory map, streams, graphs, and the
 // notes being taken. Lives in libcuda.so.1; libcudart.so.13 and ptxbench-record reach it here.
-// Never talks to a GPU, never reads device data. SPDX-License-Identifier: Apache-2.0
+// Never talks to a GPU, never reads device data.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // Graphs: captured or built by hand, instantiated as copies, launched as their nodes with their
-// dependencies. SPDX-License-Identifier: Apache-2.0
+// dependencies.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/recorder.h"

@@ -1,5 +1,6 @@
 // The device address space as the host sees it: where things lie, and which accesses CUDA would
-// refuse. SPDX-License-Identifier: Apache-2.0
+// refuse.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "shim/recorder.h"

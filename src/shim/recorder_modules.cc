@@ -1,5 +1,6 @@
 // Kernels and variables: those that nvcc's registration code announces, and those of modules loaded
-// at run time. SPDX-License-Identifier: Apache-2.0
+// at run time.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/module_image.h"
@@ -114,6 +115,10 @@ Code Recorder::load_module(std::string_view api, const void* image, Module** han
                   "the module image is malformed: " + parsed.error().message);
   }
   if (!parsed) unsupported(api, parsed.error().message);
+  if (!parsed->module.cubin.empty()) {
+    unsupported(api,
+                "machine code that was not built from the candidate's source; load PTX instead");
+  }
   if (recording_.modules.size() + 1 >= PlanLimits::kModules) unsupported(api, "too many modules");
   auto module = std::make_unique<Module>();
   module->index = static_cast<uint32_t>(index + 1);

@@ -1,5 +1,6 @@
 // Streams and events: which exist, what is being captured, and the order of what the host asked
-// for. SPDX-License-Identifier: Apache-2.0
+// for.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "shim/recorder.h"

@@ -13,7 +13,7 @@ constexpr const char* kStreams[] = {"caller", "legacy", "per_thread", "blocking"
 constexpr const char* kSteps[] = {"work",        "graph",      "record_event", "wait_event",
                                   "sync_stream", "sync_event", "sync_device",  "allocate",
                                   "free",        "free_async"};
-constexpr const char* kEndings[] = {"complete", "no_entry", "threw", "unsupported", "exited"};
+constexpr const char* kEndings[] = {"complete", "no_entry", "threw", "unsupported", "exited", "work_library"};
 constexpr const char* kBindings[] = {"plain", "tvm-ffi", "ptx"};
 constexpr size_t kStepLimit = 8 * PlanLimits::kOperations;
 constexpr size_t kTextBytes = 16384;

@@ -1,6 +1,7 @@
 // Owns the recorder's two files: the request (what to load and call) and the recording (what the
 // host code asked for, raw). A recording was written by a process that ran a candidate: it is
-// hostile until recording_from_json and reduce() took it. SPDX-License-Identifier: Apache-2.0
+// hostile until recording_from_json and reduce() took it.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -63,6 +64,7 @@ enum class Ending {
   Threw,        // the entry threw or raised; detail is its text
   Unsupported,  // a named call or condition that cannot be recorded; detail names it
   Exited,       // exit() was called inside a call; detail says after what
+  WorkLibrary,  // a library that would do the work had been loaded; detail is its file
 };
 std::string_view name(Ending ending);
 

@@ -1,6 +1,7 @@
 // Owns the way from three raw recordings to one plan: lifetimes, order, unexplained differences,
 // setup and steady state. Pure: no files, no processes. The recording is hostile; what it says is
-// checked against the request. SPDX-License-Identifier: Apache-2.0
+// checked against the request.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // The reduction on hand-made recordings: order over streams and events, graphs, lifetimes, and what
-// a forged file gets. SPDX-License-Identifier: Apache-2.0
+// a forged file gets.
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/reduce.h"
 
 #include <gtest/gtest.h>

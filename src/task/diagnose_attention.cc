@@ -1,5 +1,6 @@
 // Owns the hypotheses about a wrong attention: mask, scale, base of the exponential, missing keys,
-// softmax bookkeeping, heads. SPDX-License-Identifier: Apache-2.0
+// softmax bookkeeping, heads.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>

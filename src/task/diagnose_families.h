@@ -1,5 +1,6 @@
 // Owns what the diagnoses of the families share: sampled elements, agreement with a hypothesis,
-// moved elements. Private to the task room. SPDX-License-Identifier: Apache-2.0
+// moved elements. Private to the task room.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // Owns the hypotheses about a wrong GEMM: terms of K missing or counted twice, operand layout,
-// swizzle, narrower operands. SPDX-License-Identifier: Apache-2.0
+// swizzle, narrower operands.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cmath>

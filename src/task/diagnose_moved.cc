@@ -1,5 +1,6 @@
 // Owns the hypotheses that need only the reference output: a constant factor, and right values at
-// wrong places. SPDX-License-Identifier: Apache-2.0
+// wrong places.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,8 @@
 // Owns the arithmetic of the seeded inputs: Philox4x32-10 and every pattern made from it, as plain
 // inline functions. Compiles for the host and, under nvcc, for the device: integer arithmetic and
 // exact float scalings only (no libm, nothing that may be contracted or rounded), so that both give
-// the same bits. No containers, no state. SPDX-License-Identifier: Apache-2.0
+// the same bits. No containers, no state.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Owns the seeded inputs of a task: a pure function of (task, axes, seed, distribution, tensor,
 // element), the same on CPU and GPU (task/generator.h has the arithmetic, docs/checking.md the
-// distributions). Never reads a clock or a random device. SPDX-License-Identifier: Apache-2.0
+// distributions). Never reads a clock or a random device.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Owns reading a dataset of definitions and workloads (FlashInfer-Trace layout, docs/formats.md)
 // and binding them to Tasks. Never makes inputs, never writes; a malformed file is one Error naming
-// file, line and field. SPDX-License-Identifier: Apache-2.0
+// file, line and field.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

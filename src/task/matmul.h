@@ -1,5 +1,6 @@
 // Owns the one fp64 matrix product that the references are made of. Single-threaded: callers spread
-// tiles over threads. Private to the task room. SPDX-License-Identifier: Apache-2.0
+// tiles over threads. Private to the task room.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

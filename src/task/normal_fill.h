@@ -1,5 +1,6 @@
 // Owns the fast fill of bf16 tensors with Pattern::Normal and Pattern::Spiky: the same bits as
-// generate(), several at a time. Private to the task room. SPDX-License-Identifier: Apache-2.0
+// generate(), several at a time. Private to the task room.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

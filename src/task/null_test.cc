@@ -1,5 +1,6 @@
 // The null tests: what is no kernel, or a wrong one, must be refused; every right kernel must be
-// accepted on every distribution. SPDX-License-Identifier: Apache-2.0
+// accepted on every distribution.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

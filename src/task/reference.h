@@ -1,5 +1,6 @@
 // Owns the CPU references: the task's formula in fp64 on the given low-precision inputs, with the
-// error model of rule B. Never looks at a candidate's output. SPDX-License-Identifier: Apache-2.0
+// error model of rule B. Never looks at a candidate's output.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // Owns the attention reference: O = softmax(scale * Q K^T) V and LSE (natural logarithm), with or
-// without the causal mask, in fp64. SPDX-License-Identifier: Apache-2.0
+// without the causal mask, in fp64.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 

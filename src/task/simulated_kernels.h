@@ -1,5 +1,6 @@
 // Owns plain-loop imitations of right and wrong kernels for the tests of this room. Test code;
-// never linked into a program. SPDX-License-Identifier: Apache-2.0
+// never linked into a program.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

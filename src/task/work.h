@@ -1,5 +1,6 @@
 // Owns how much work a task is: matrix FLOPs and compulsory bytes, pure arithmetic of the axes.
-// Never measures. SPDX-License-Identifier: Apache-2.0
+// Never measures.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "model/task.h"

@@ -1,5 +1,6 @@
 // What the hand-written test candidates need of CUDA's C interface, so that they build where no
-// toolkit is installed. SPDX-License-Identifier: Apache-2.0
+// toolkit is installed.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

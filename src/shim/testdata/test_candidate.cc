@@ -1,5 +1,6 @@
 // A candidate of many behaviours: axis CASE chooses one. Written against the C interface, as nvcc's
-// host code would be. SPDX-License-Identifier: Apache-2.0
+// host code would be.
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

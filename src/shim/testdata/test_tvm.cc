@@ -1,5 +1,6 @@
 // Two libraries in one source: the few functions of libtvm_ffi.so that the recorder uses, and a
-// candidate of that binding. SPDX-License-Identifier: Apache-2.0
+// candidate of that binding.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "cuda_abi.h"
