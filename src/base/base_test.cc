@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -59,6 +61,19 @@ TEST(File, WritesWholeFilesAndReadsThemBack) {
   EXPECT_EQ(read_file(path, 3).error().code, ErrorCode::Limit);
   EXPECT_EQ(read_file(folder->path() / "none").error().code, ErrorCode::NotFound);
   EXPECT_EQ(read_file(folder->path()).error().code, ErrorCode::Io);
+}
+
+TEST(File, UntrustedPlacesGivePlainFilesOnly) {
+  auto folder = TempFolder::make("base_test-");
+  ASSERT_TRUE(folder);
+  Path plain = folder->path() / "plain", link = folder->path() / "link", fifo = folder->path() / "fifo";
+  ASSERT_TRUE(write_file(plain, "hello"));
+  ASSERT_EQ(::symlink(plain.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(*read_plain_file(plain, 5), "hello");
+  EXPECT_EQ(read_plain_file(plain, 4).error().code, ErrorCode::Limit);
+  for (const Path& path : {link, fifo, folder->path()}) EXPECT_EQ(read_plain_file(path, 5).error().code, ErrorCode::Io);
+  EXPECT_EQ(read_plain_file(folder->path() / "none", 5).error().code, ErrorCode::NotFound);
 }
 
 TEST(Hash, KnownVector) {

@@ -14,7 +14,8 @@ std::optional<Window> window_of(const Decoder& d) {
   if (d.has(Modifier::Shared) || d.has(Modifier::SharedCta)) return Window::Shared;
   if (d.has(Modifier::Global) || d.has(Modifier::Const)) return Window::Global;
   if (d.has(Modifier::Local)) return Window::Local;
-  if (d.has(Modifier::Param) || d.has(Modifier::ParamEntry) || d.has(Modifier::ParamFunc)) return std::nullopt;
+  if (d.has(Modifier::Param) || d.has(Modifier::ParamEntry) || d.has(Modifier::ParamFunc))
+    return std::nullopt;
   return Window::Generic;
 }
 
@@ -41,7 +42,9 @@ uint8_t* shared_bytes(Warp& w, uint64_t address, uint32_t bytes, bool other_ctas
     if (!other_ctas || rank >= cta->cluster->ctas.size()) return nullptr;
     cta = cta->cluster->ctas[rank].get();
   }
-  if (address >> 32 || offset < kSharedBase || offset > w.shared_end || w.shared_end - offset < bytes) return nullptr;
+  if (address >> 32 || offset < kSharedBase || offset > w.shared_end ||
+      w.shared_end - offset < bytes)
+    return nullptr;
   return cta->shared_bytes.data() + (offset - kSharedBase);
 }
 
@@ -50,7 +53,8 @@ uint8_t* local_bytes(Warp& w, uint32_t lane, uint64_t address, uint32_t bytes) {
   return w.local.data() + uint64_t{lane} * w.local_stride + address;
 }
 
-uint8_t* global_bytes(Warp& w, uint64_t address, uint32_t bytes, Access access, const Allocation** allocation) {
+uint8_t* global_bytes(Warp& w, uint64_t address, uint32_t bytes, Access access,
+                      const Allocation** allocation) {
   const Launch& launch = w.worker->launch;
   const Allocation* found = nullptr;
   if (address >= kParamWindow && address < kParamWindowEnd) {
@@ -77,10 +81,14 @@ std::pair<Window, uint64_t> specific(Window window, uint64_t address) {
   return {window, address};
 }
 
-const Insn* out_of_bounds(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access) {
+const Insn* out_of_bounds(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address,
+                          uint32_t bytes, Access access) {
   auto [where, at] = specific(window, address);
-  const char* does = access == Access::Read ? " reads " : access == Access::Write ? " writes " : " updates ";
-  std::string text = thread_text(w, lane) + does + std::to_string(bytes) + (bytes == 1 ? " byte at " : " bytes at ");
+  const char* does = access == Access::Read    ? " reads "
+                     : access == Access::Write ? " writes "
+                                               : " updates ";
+  std::string text = thread_text(w, lane) + does + std::to_string(bytes) +
+                     (bytes == 1 ? " byte at " : " bytes at ");
   FindingKind kind = FindingKind::OutOfBounds;
   std::string hint = "check the guard of the last tile and the size that the host passed";
   if (where == Window::Global) {
@@ -95,7 +103,8 @@ const Insn* out_of_bounds(Warp& w, const Insn* i, uint32_t lane, Window window, 
       hint = "the address was never a buffer's: an uninitialised, truncated or host pointer";
     }
   } else if (where == Window::Local) {
-    text += "local+" + hex_text(at) + "; the thread has " + std::to_string(w.local_stride) + " bytes of local memory";
+    text += "local+" + hex_text(at) + "; the thread has " + std::to_string(w.local_stride) +
+            " bytes of local memory";
   } else {
     uint64_t offset = at & 0xffffff;
     uint64_t rank = at >> 24;
@@ -103,12 +112,15 @@ const Insn* out_of_bounds(Warp& w, const Insn* i, uint32_t lane, Window window, 
     if (rank != w.cta->rank && rank < w.cta->cluster->ctas.size() && window == Window::Shared) {
       text += " of block " + std::to_string(rank) + " of the cluster through a .shared::cta access";
     } else if (rank >= w.cta->cluster->ctas.size()) {
-      text = thread_text(w, lane) + does + std::to_string(bytes) + " bytes at shared address " + hex_text(at);
+      text = thread_text(w, lane) + does + std::to_string(bytes) + " bytes at shared address " +
+             hex_text(at);
       hint = "not an address of this block's shared memory";
     } else if (offset < kSharedBase) {
-      text = thread_text(w, lane) + does + std::to_string(bytes) + " bytes at shared address " + hex_text(at) + ", before the block's shared memory";
+      text = thread_text(w, lane) + does + std::to_string(bytes) + " bytes at shared address " +
+             hex_text(at) + ", before the block's shared memory";
     }
-    text += "; the block has " + std::to_string(w.shared_end - kSharedBase) + " bytes of shared memory";
+    text +=
+        "; the block has " + std::to_string(w.shared_end - kSharedBase) + " bytes of shared memory";
   }
   return fault(w, i, kind, text, hint);
 }
@@ -118,31 +130,39 @@ const Insn* out_of_bounds(Warp& w, const Insn* i, uint32_t lane, Window window, 
 std::string place_text(Warp& w, Window window, uint64_t address, uint32_t bytes) {
   auto [where, at] = specific(window, address);
   switch (where) {
-    case Window::Global: return w.worker->run.memory.describe(at, bytes);
-    case Window::Local: return "local+" + hex_text(at);
-    default: return "shared+" + hex_text((at & 0xffffff) - kSharedBase);
+    case Window::Global:
+      return w.worker->run.memory.describe(at, bytes);
+    case Window::Local:
+      return "local+" + hex_text(at);
+    default:
+      return "shared+" + hex_text((at & 0xffffff) - kSharedBase);
   }
 }
 
-uint8_t* resolve_quietly(Warp& w, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access,
-                         const Allocation** allocation) {
+uint8_t* resolve_quietly(Warp& w, uint32_t lane, Window window, uint64_t address, uint32_t bytes,
+                         Access access, const Allocation** allocation) {
   auto [where, at] = specific(window, address);
   switch (where) {
-    case Window::Shared: return shared_bytes(w, at, bytes, false);
-    case Window::SharedCluster: return shared_bytes(w, at, bytes, true);
-    case Window::Local: return local_bytes(w, lane, at, bytes);
-    default: return global_bytes(w, at, bytes, access, allocation);
+    case Window::Shared:
+      return shared_bytes(w, at, bytes, false);
+    case Window::SharedCluster:
+      return shared_bytes(w, at, bytes, true);
+    case Window::Local:
+      return local_bytes(w, lane, at, bytes);
+    default:
+      return global_bytes(w, at, bytes, access, allocation);
   }
 }
 
 namespace {
 
-uint8_t* resolve_with(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access,
-                      const Allocation** allocation) {
+uint8_t* resolve_with(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address,
+                      uint32_t bytes, Access access, const Allocation** allocation) {
   if (address & (bytes - 1)) {
     fault(w, i, FindingKind::Misaligned,
-          thread_text(w, lane) + " accesses " + std::to_string(bytes) + " bytes at " + place_text(w, window, address, bytes) +
-              " (address " + hex_text(address) + "), which is not a multiple of " + std::to_string(bytes),
+          thread_text(w, lane) + " accesses " + std::to_string(bytes) + " bytes at " +
+              place_text(w, window, address, bytes) + " (address " + hex_text(address) +
+              "), which is not a multiple of " + std::to_string(bytes),
           "vector accesses need the alignment of the whole vector");
     return nullptr;
   }
@@ -153,24 +173,28 @@ uint8_t* resolve_with(Warp& w, const Insn* i, uint32_t lane, Window window, uint
 
 }  // namespace
 
-uint8_t* resolve(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access) {
+uint8_t* resolve(Warp& w, const Insn* i, uint32_t lane, Window window, uint64_t address,
+                 uint32_t bytes, Access access) {
   return resolve_with(w, i, lane, window, address, bytes, access, nullptr);
 }
 
-bool resolve_all(Warp& w, const Insn* i, Window window, uint32_t bytes, Access access, uint8_t** at) {
+bool resolve_all(Warp& w, const Insn* i, Window window, uint32_t bytes, Access access,
+                 uint8_t** at) {
   const Allocation* common = nullptr;
   bool same = true;
   uint32_t first = first_lane(w.mask);
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest);
     const Allocation* found = nullptr;
-    at[lane] = resolve_with(w, i, lane, window, lane_address(w, i, window, lane), bytes, access, &found);
+    at[lane] =
+        resolve_with(w, i, lane, window, lane_address(w, i, window, lane), bytes, access, &found);
     if (!at[lane]) return false;
     if (lane == first) common = found;
     same = same && found == common;
   }
   for (uint32_t rest = ~w.mask; rest; rest &= rest - 1) at[first_lane(rest)] = at[first];
-  if (same && common && (window == Window::Global || window == Window::Generic)) w.worker->hot[i->y] = common;
+  if (same && common && (window == Window::Global || window == Window::Generic))
+    w.worker->hot[i->y] = common;
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Owns the life of check mode's shadow state and what barriers order. Never looks at single accesses.
+// Owns the life of check mode's shadow state and what barriers order. Never looks at single
+// accesses.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/check.h"
 
@@ -12,7 +13,8 @@ void DeleteShadow::operator()(CtaShadow* shadow) const { delete shadow; }
 
 Checker* make_checker(Launch& launch) {
   for (auto& allocation : launch.run.memory.allocations)
-    if (!allocation->initialised && allocation->written.empty()) allocation->written.assign((allocation->size() + 7) / 8, 0);
+    if (!allocation->initialised && allocation->written.empty())
+      allocation->written.assign((allocation->size() + 7) / 8, 0);
   return new Checker(launch);
 }
 void delete_checker(Checker* checker) { delete checker; }
@@ -21,7 +23,8 @@ GlobalShadow* Checker::shadow_of(const Allocation& allocation, bool for_write) {
   auto found = global.find(&allocation);
   if (found != global.end()) return found->second.words ? &found->second : nullptr;
   // Inputs are watched from the first write on: their reads alone race with nothing.
-  if (!allocation.writable || (!for_write && allocation.initialised && allocation.input)) return nullptr;
+  if (!allocation.writable || (!for_write && allocation.initialised && allocation.input))
+    return nullptr;
   GlobalShadow shadow;
   shadow.words = (allocation.size() + 3) / 4;
   shadow.pages = Pages(shadow.words * sizeof(GlobalWord));
@@ -58,7 +61,9 @@ void check_start(Cluster& cluster) {
   }
 }
 
-bool check_attached(const Cta& cta) { return cta.shadow != nullptr && cta.cluster->worker->checker != nullptr; }
+bool check_attached(const Cta& cta) {
+  return cta.shadow != nullptr && cta.cluster->worker->checker != nullptr;
+}
 
 namespace {
 
@@ -92,7 +97,8 @@ void check_cluster_complete(Cluster& cluster) {
   for (auto& cta : cluster.ctas) {
     for (auto& warp : cta->warps) join(warp->shadow->seen, cta->shadow->cluster_barrier);
     for (auto& other : cluster.ctas)
-      if (other != cta) cta->shadow->acquired[static_cast<uint32_t>(other->linear)] = other->shadow->clock;
+      if (other != cta)
+        cta->shadow->acquired[static_cast<uint32_t>(other->linear)] = other->shadow->clock;
     cta->shadow->cluster_barrier.fill(0);
   }
   for (auto& cta : cluster.ctas) ++cta->shadow->clock;

@@ -1,4 +1,5 @@
-// Owns the interface between execution and check mode. With no checker attached none of it runs on the hot path.
+// Owns the interface between execution and check mode. With no checker attached none of it runs on
+// the hot path.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +7,8 @@
 
 namespace ptxb::emu {
 
-// Some lanes of a warp have ended: barriers that counted on them are looked at again (op_barrier.cc).
+// Some lanes of a warp have ended: barriers that counted on them are looked at again
+// (op_barrier.cc).
 void warp_done(Warp& w);
 
 struct Launch;

@@ -1,5 +1,5 @@
-// Owns what the decoder places into checked code: looks at accesses before they happen, the spreading of values that were
-// never initialised. Every function does nothing for plain code.
+// Owns what the decoder places into checked code: looks at accesses before they happen, the
+// spreading of values that were never initialised. Every function does nothing for plain code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +23,8 @@ void emit_access_check(Decoder& d, AccessCheck check);
 void emit_matrix_check(Decoder& d, uint32_t base, int64_t offset, uint32_t matrices, Access access);
 // Handlers that look for themselves: their place in reports, and one plain access of a lane.
 uint32_t check_site(Decoder& d);
-void check_plain_access(Warp& w, uint32_t site, uint32_t lane, Window window, uint64_t address, uint32_t bytes, Access access);
+void check_plain_access(Warp& w, uint32_t site, uint32_t lane, Window window, uint64_t address,
+                        uint32_t bytes, Access access);
 void emit_fence_check(Decoder& d);
 void emit_warp_sync_check(Decoder& d);
 
@@ -42,7 +43,8 @@ void emit_async_copy_check(Decoder& d, AsyncCopyCheck copy);
 void emit_async_commit_check(Decoder& d);
 void emit_async_wait_check(Decoder& d, uint32_t pending);
 
-// After the instruction: its results are uninitialised where its operands are. Before a branch: it must not depend on them.
+// After the instruction: its results are uninitialised where its operands are. Before a branch: it
+// must not depend on them.
 void emit_taint_step(Decoder& d);
 void emit_branch_check(Decoder& d);
 // After an instruction that touches registers of wgmma (check_products.cc).

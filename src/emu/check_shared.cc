@@ -1,4 +1,5 @@
-// Owns the verdict on one access to shared memory: conflicts without a barrier between, copies in flight.
+// Owns the verdict on one access to shared memory: conflicts without a barrier between, copies in
+// flight.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -24,46 +25,60 @@ Finding finding_of(Warp& w, FindingKind kind, uint32_t site, uint32_t other_site
   return finding;
 }
 
-void report_race(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const char* was, std::string who, uint32_t other_site,
-                 FindingGrade grade) {
+void report_race(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const char* was,
+                 std::string who, uint32_t other_site, FindingGrade grade) {
   Finding finding = finding_of(w, FindingKind::Race, kind.site, other_site);
   finding.grade = grade;
-  const char* does = kind.asynchronous ? " overwrites (cp.async) " : kind.atomic ? " updates " : kind.writes ? " writes " : " reads ";
-  finding.message = thread_text(w, lane) + does + offset_text(offset) + std::string(was) + who + " at " + at_source(finding.other) +
-                    " with no barrier between";
-  finding.hint = "a __syncthreads() (or a named barrier that both warps take part in) must stand between the two accesses";
+  const char* does = kind.asynchronous ? " overwrites (cp.async) "
+                     : kind.atomic     ? " updates "
+                     : kind.writes     ? " writes "
+                                       : " reads ";
+  finding.message = thread_text(w, lane) + does + offset_text(offset) + std::string(was) + who +
+                    " at " + at_source(finding.other) + " with no barrier between";
+  finding.hint =
+      "a __syncthreads() (or a named barrier that both warps take part in) must stand between the "
+      "two accesses";
   note(w.worker->run, std::move(finding));
 }
 
-void report_flight(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const SharedWord& word) {
+void report_flight(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset,
+                   const SharedWord& word) {
   Finding finding = finding_of(w, FindingKind::AsyncHazard, kind.site, word.write_site);
   uint32_t owner = word.write_warp * 32u + word.write_lane;
   bool own = word.write_warp == w.index && word.write_lane == lane;
-  finding.message = thread_text(w, lane) + (kind.writes ? " writes " : " reads ") + offset_text(offset) + " while the cp.async of " +
-                    (own ? std::string("its own") : "thread " + std::to_string(owner)) + " at " + at_source(finding.other) +
-                    " may still be in flight";
+  finding.message = thread_text(w, lane) + (kind.writes ? " writes " : " reads ") +
+                    offset_text(offset) + " while the cp.async of " +
+                    (own ? std::string("its own") : "thread " + std::to_string(owner)) + " at " +
+                    at_source(finding.other) + " may still be in flight";
   finding.hint = own ? "cp.async.wait_group must come before the access"
-                     : "the copying thread must wait (cp.async.wait_group) before the barrier that lets others read";
+                     : "the copying thread must wait (cp.async.wait_group) before the barrier that "
+                       "lets others read";
   note(w.worker->run, std::move(finding));
 }
 
-// A plain read beside an atomic update (or a look before an atomicMax) reads whole values on every chip: Repaired.
-// Lanes of one warp without __syncwarp: undefined by the rules, but the warp runs in step.
-void report_lanes(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset, const SharedWord& word) {
+// A plain read beside an atomic update (or a look before an atomicMax) reads whole values on every
+// chip: Repaired. Lanes of one warp without __syncwarp: undefined by the rules, but the warp runs
+// in step.
+void report_lanes(Warp& w, uint32_t lane, const AccessKind& kind, uint64_t offset,
+                  const SharedWord& word) {
   Finding finding = finding_of(w, FindingKind::Race, kind.site, word.write_site);
   finding.grade = FindingGrade::Repaired;
-  finding.message = thread_text(w, lane) + (kind.writes ? " writes " : " reads ") + offset_text(offset) + " written by thread " +
-                    std::to_string(word.write_warp * 32u + word.write_lane) + " of its warp at " + at_source(finding.other) +
-                    " with no __syncwarp() between";
-  finding.hint = "__syncwarp() orders memory between the lanes of a warp; running in step is not guaranteed";
+  finding.message = thread_text(w, lane) + (kind.writes ? " writes " : " reads ") +
+                    offset_text(offset) + " written by thread " +
+                    std::to_string(word.write_warp * 32u + word.write_lane) + " of its warp at " +
+                    at_source(finding.other) + " with no __syncwarp() between";
+  finding.hint =
+      "__syncwarp() orders memory between the lanes of a warp; running in step is not guaranteed";
   note(w.worker->run, std::move(finding));
 }
 
 std::string thread_name(uint32_t warp, uint32_t lane) {
-  return lane == kSeveralLanes ? "warp " + std::to_string(warp) : "thread " + std::to_string(warp * 32 + lane);
+  return lane == kSeveralLanes ? "warp " + std::to_string(warp)
+                               : "thread " + std::to_string(warp * 32 + lane);
 }
 
-bool same_value(const AccessKind& kind, uint64_t word_begin, const AccessWords& access, uint8_t mask) {
+bool same_value(const AccessKind& kind, uint64_t word_begin, const AccessWords& access,
+                uint8_t mask) {
   if (!kind.data || !kind.present) return false;
   for (uint32_t b = 0; b < 4; ++b) {
     if (!(mask >> b & 1)) continue;
@@ -73,7 +88,8 @@ bool same_value(const AccessKind& kind, uint64_t word_begin, const AccessWords& 
   return true;
 }
 
-void against_write(Warp& w, const AccessWords& access, const AccessKind& kind, const SharedWord& word, uint64_t begin, uint8_t mask) {
+void against_write(Warp& w, const AccessWords& access, const AccessKind& kind,
+                   const SharedWord& word, uint64_t begin, uint8_t mask) {
   uint8_t common = word.write_mask & mask;
   if (!common) return;
   uint64_t offset = std::max(begin, access.offset);
@@ -85,7 +101,8 @@ void against_write(Warp& w, const AccessWords& access, const AccessKind& kind, c
   if (word.write_warp != w.index) {
     if (word.write_clock <= w.shadow->seen[word.write_warp]) return;
     if (kind.writes && same_value(kind, begin, access, common)) return;
-    report_race(w, access.lane, kind, offset, " written by ", thread_name(word.write_warp, word.write_lane), word.write_site,
+    report_race(w, access.lane, kind, offset, " written by ",
+                thread_name(word.write_warp, word.write_lane), word.write_site,
                 word.write_atomic && !kind.writes ? FindingGrade::Repaired : FindingGrade::Wrong);
     return;
   }
@@ -95,7 +112,8 @@ void against_write(Warp& w, const AccessWords& access, const AccessKind& kind, c
   report_lanes(w, access.lane, kind, offset, word);
 }
 
-void against_reads(Warp& w, const AccessWords& access, const AccessKind& kind, const SharedWord& word, uint64_t begin, uint8_t mask) {
+void against_reads(Warp& w, const AccessWords& access, const AccessKind& kind,
+                   const SharedWord& word, uint64_t begin, uint8_t mask) {
   if (!(word.read_mask & mask)) return;
   uint64_t offset = std::max(begin, access.offset);
   const Clocks& seen = w.shadow->seen;
@@ -117,10 +135,11 @@ void against_reads(Warp& w, const AccessWords& access, const AccessKind& kind, c
   }
 }
 
-void record_write(Warp& w, const AccessWords& access, const AccessKind& kind, SharedWord& word, uint8_t mask) {
+void record_write(Warp& w, const AccessWords& access, const AccessKind& kind, SharedWord& word,
+                  uint8_t mask) {
   const WarpShadow& own = *w.shadow;
-  bool same = word.write_mask && word.write_warp == w.index && word.write_clock == own.clock && word.write_phase == w.sync_phase &&
-              word.in_flight == kind.asynchronous;
+  bool same = word.write_mask && word.write_warp == w.index && word.write_clock == own.clock &&
+              word.write_phase == w.sync_phase && word.in_flight == kind.asynchronous;
   uint8_t lane = static_cast<uint8_t>(access.lane);
   word.write_lane = same && word.write_lane != lane ? kSeveralLanes : lane;
   word.write_mask = same ? word.write_mask | mask : mask;
@@ -136,7 +155,8 @@ void record_write(Warp& w, const AccessWords& access, const AccessKind& kind, Sh
   if (!word.read_mask) word.readers = 0;
 }
 
-void record_read(Warp& w, const AccessWords& access, const AccessKind& kind, SharedWord& word, uint8_t mask) {
+void record_read(Warp& w, const AccessWords& access, const AccessKind& kind, SharedWord& word,
+                 uint8_t mask) {
   const WarpShadow& own = *w.shadow;
   if (word.read_mask && word.read_warp != w.index && word.readers == 0) {
     CtaShadow& block = *w.cta->shadow;
@@ -169,8 +189,11 @@ bool read_before(Warp& w, uint64_t offset, uint32_t bytes) {
   uint32_t clock = w.shadow->clock;
   for (uint64_t k = offset / 4; k < (offset + bytes) / 4; ++k) {
     const SharedWord& word = block.words[k];
-    if (word.read_clock != clock || word.read_warp != w.index || word.read_mask != 0xf || word.initialised != 0xf || word.in_flight) return false;
-    bool other_lane = word.write_warp == w.index && word.write_phase == w.sync_phase && word.write_mask;
+    if (word.read_clock != clock || word.read_warp != w.index || word.read_mask != 0xf ||
+        word.initialised != 0xf || word.in_flight)
+      return false;
+    bool other_lane =
+        word.write_warp == w.index && word.write_phase == w.sync_phase && word.write_mask;
     if (other_lane) return false;
   }
   return true;

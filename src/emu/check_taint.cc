@@ -17,7 +17,8 @@ using ptx::Role;
 namespace {
 
 uint8_t bytes_of_word(uint64_t word, uint64_t begin, uint64_t end) {
-  uint64_t low = std::max(begin, word * 4) - word * 4, high = std::min(end, word * 4 + 4) - word * 4;
+  uint64_t low = std::max(begin, word * 4) - word * 4,
+           high = std::min(end, word * 4 + 4) - word * 4;
   return static_cast<uint8_t>((1u << high) - (1u << low));
 }
 
@@ -25,7 +26,8 @@ bool written(const Allocation& a, uint64_t byte) {
   return a.initialised || a.written.empty() || (a.written[byte / 8] >> (byte % 8) & 1);
 }
 
-// No byte of [begin, end) has ever been written: a partly written word is given the benefit of the doubt.
+// No byte of [begin, end) has ever been written: a partly written word is given the benefit of the
+// doubt.
 bool untouched(Warp& w, const MemoryPlace& p, uint64_t begin, uint64_t end) {
   if (!p.shared) {
     const Allocation& a = *p.allocation;
@@ -51,20 +53,24 @@ std::string where_text(const CodePlace& place) {
   return "PTX line " + std::to_string(place.ptx_line);
 }
 
-void report_use(Warp& w, uint32_t lane, uint32_t read_site, uint32_t use_site, const std::string& use) {
+void report_use(Warp& w, uint32_t lane, uint32_t read_site, uint32_t use_site,
+                const std::string& use) {
   Checker& checker = *w.worker->checker;
   Finding finding;
   finding.kind = FindingKind::UninitialisedRead;
   finding.place = checker.place(read_site);
   finding.other = checker.place(use_site);
   auto known = checker.first_uninitialised.find(read_site);
-  finding.message = thread_text(w, lane) + " reads " + (known == checker.first_uninitialised.end() ? "memory" : known->second) +
+  finding.message = thread_text(w, lane) + " reads " +
+                    (known == checker.first_uninitialised.end() ? "memory" : known->second) +
                     ", which nobody has written, and " + use + " at " + where_text(finding.other);
   finding.hint = "initialise the memory before it is read; it holds whatever ran before";
   note(w.worker->run, std::move(finding));
 }
 
-uint32_t tainted(const Frame& frame, uint32_t reg) { return reg < frame.taint.size() ? frame.taint[reg] : 0; }
+uint32_t tainted(const Frame& frame, uint32_t reg) {
+  return reg < frame.taint.size() ? frame.taint[reg] : 0;
+}
 
 void set_taint(Frame& frame, uint32_t reg, uint32_t lanes_of, uint32_t mask, uint32_t site) {
   if (frame.taint.empty()) {
@@ -80,7 +86,9 @@ void set_taint(Frame& frame, uint32_t reg, uint32_t lanes_of, uint32_t mask, uin
 
 bool is_uninitialised(Warp& w, const MemoryPlace& p) {
   bool bad = untouched(w, p, p.offset, p.offset + p.element_bytes);
-  if (bad) w.worker->checker->first_uninitialised.emplace(p.site, p.allocation->name + "+" + hex_text(p.offset));
+  if (bad)
+    w.worker->checker->first_uninitialised.emplace(p.site,
+                                                   p.allocation->name + "+" + hex_text(p.offset));
   return bad;
 }
 
@@ -88,7 +96,8 @@ void look_for_uninitialised(Warp& w, const MemoryPlace& p) {
   for (uint32_t k = 0; k < p.elements; ++k) {
     uint64_t begin = p.offset + uint64_t{k} * p.element_bytes;
     if (!untouched(w, p, begin, begin + p.element_bytes)) continue;
-    std::string name = p.shared ? "shared+" + hex_text(begin) : p.allocation->name + "+" + hex_text(begin);
+    std::string name =
+        p.shared ? "shared+" + hex_text(begin) : p.allocation->name + "+" + hex_text(begin);
     w.worker->checker->first_uninitialised.emplace(p.site, std::move(name));
     if (p.update) {
       report_use(w, p.lane, taint_site(w, p), p.site, "updates it");
@@ -130,10 +139,14 @@ void mark_written(Warp& w, const MemoryPlace& p, const std::vector<uint32_t>& da
       if (bad) mark_uninitialised(w, begin, p.element_bytes, frame.taint_site[reg]);
       continue;
     }
-    if (bad) report_use(w, p.lane, frame.taint_site[reg], p.site, "stores what it computes from it to " + p.allocation->name + "+" + hex_text(begin));
+    if (bad)
+      report_use(
+          w, p.lane, frame.taint_site[reg], p.site,
+          "stores what it computes from it to " + p.allocation->name + "+" + hex_text(begin));
     auto& bits = const_cast<Allocation*>(p.allocation)->written;
     if (bits.empty()) continue;
-    for (uint64_t b = begin; b < end; ++b) bits[b / 8] = static_cast<uint8_t>(bits[b / 8] | 1u << (b % 8));
+    for (uint64_t b = begin; b < end; ++b)
+      bits[b / 8] = static_cast<uint8_t>(bits[b / 8] | 1u << (b % 8));
   }
 }
 
@@ -155,7 +168,8 @@ void report_tainted_address(Warp& w, uint32_t reg, uint32_t site) {
   report_use(w, first_lane(bad), frame.taint_site[reg], site, "uses it as an address");
 }
 
-// After each instruction -----------------------------------------------------------------------------------------------
+// After each instruction
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -164,7 +178,7 @@ struct Step {
   std::vector<uint32_t> reads, writes;  // registers; kNone where there is none
   std::vector<uint32_t> slots;          // And, Or: of the two predicates; Select: of the predicate
   uint32_t flip_a = 0, flip_b = 0;
-  size_t a_count = 0, b_count = 0;      // Mma: reads are a, b, c
+  size_t a_count = 0, b_count = 0;  // Mma: reads are a, b, c
 };
 
 uint32_t site_of(const Frame& frame, const std::vector<uint32_t>& reads) {
@@ -173,14 +187,17 @@ uint32_t site_of(const Frame& frame, const std::vector<uint32_t>& reads) {
   return 0;
 }
 
-// Rows of A and columns of B that hold such values, to the accumulators of m16n8 (PTX ISA 9.7.14.5): lane 4r+c has rows r
-// (even registers of A, first half of D) and r+8, column r of B, and columns 2c, 2c+1 of D.
+// Rows of A and columns of B that hold such values, to the accumulators of m16n8 (PTX
+// ISA 9.7.14.5): lane 4r+c has rows r (even registers of A, first half of D) and r+8, column r of
+// B, and columns 2c, 2c+1 of D.
 void spread_mma(Frame& frame, const Step& s, uint32_t mask) {
   uint32_t rows[2] = {}, columns = 0;
   for (size_t k = 0; k < s.a_count; ++k)
-    for (uint32_t rest = tainted(frame, s.reads[k]); rest; rest &= rest - 1) rows[k % 2] |= 1u << (first_lane(rest) / 4);
+    for (uint32_t rest = tainted(frame, s.reads[k]); rest; rest &= rest - 1)
+      rows[k % 2] |= 1u << (first_lane(rest) / 4);
   for (size_t k = 0; k < s.b_count; ++k)
-    for (uint32_t rest = tainted(frame, s.reads[s.a_count + k]); rest; rest &= rest - 1) columns |= 1u << (first_lane(rest) / 4);
+    for (uint32_t rest = tainted(frame, s.reads[s.a_count + k]); rest; rest &= rest - 1)
+      columns |= 1u << (first_lane(rest) / 4);
   size_t half = std::max<size_t>(s.writes.size() / 2, 1);
   uint32_t site = site_of(frame, s.reads);
   for (size_t k = 0; k < s.writes.size(); ++k) {
@@ -202,7 +219,8 @@ const Insn* taint_step(Warp& w, const Insn* i) {
   if (s.kind == Step::Kind::Load) {
     const WarpShadow& own = *w.shadow;
     for (size_t k = 0; k < s.writes.size() && k < own.load_taint.size(); ++k)
-      if (s.writes[k] != kNone) set_taint(frame, s.writes[k], own.load_taint[k], w.mask, own.load_site);
+      if (s.writes[k] != kNone)
+        set_taint(frame, s.writes[k], own.load_taint[k], w.mask, own.load_site);
     return i + 1;
   }
   if (frame.taint.empty()) return i + 1;
@@ -214,11 +232,14 @@ const Insn* taint_step(Warp& w, const Insn* i) {
   for (uint32_t reg : s.reads) bad |= tainted(frame, reg);
   if (s.kind == Step::Kind::Select) {
     uint32_t p = predicate(w, s.slots[0]) ^ s.flip_a;
-    bad = (p & tainted(frame, s.reads[0])) | (~p & tainted(frame, s.reads[1])) | tainted(frame, s.reads[2]);
+    bad = (p & tainted(frame, s.reads[0])) | (~p & tainted(frame, s.reads[1])) |
+          tainted(frame, s.reads[2]);
   } else if (s.kind == Step::Kind::And || s.kind == Step::Kind::Or) {
-    // A definite false (true) decides; the values are those before the instruction unless it overwrites its operand.
+    // A definite false (true) decides; the values are those before the instruction unless it
+    // overwrites its operand.
     uint32_t flip = s.kind == Step::Kind::And ? 0 : kAll;
-    uint32_t a = predicate(w, s.slots[0]) ^ s.flip_a ^ flip, b = predicate(w, s.slots[1]) ^ s.flip_b ^ flip;
+    uint32_t a = predicate(w, s.slots[0]) ^ s.flip_a ^ flip,
+             b = predicate(w, s.slots[1]) ^ s.flip_b ^ flip;
     uint32_t ta = tainted(frame, s.reads[0]), tb = tainted(frame, s.reads[1]);
     bad = (ta & (b | tb)) | (tb & (a | ta));
   }
@@ -254,18 +275,24 @@ void add(const Operand& operand, std::vector<uint32_t>& out) {
 void emit_taint_step(Decoder& d) {
   if (d.flavour() != Flavour::Checked) return;
   const ptx::Instruction& in = d.in();
-  if (in.opcode == Opcode::Call || in.opcode == Opcode::Ret || in.opcode == Opcode::Exit || in.opcode == Opcode::BrxIdx) return;
+  if (in.opcode == Opcode::Call || in.opcode == Opcode::Ret || in.opcode == Opcode::Exit ||
+      in.opcode == Opcode::BrxIdx)
+    return;
   Step s;
   std::vector<Role> roles = emu::operand_roles(in);
   for (size_t k = 0; k < in.operands.size(); ++k) {
-    bool writes = roles[k] == Role::Destination || roles[k] == Role::DestinationPair || roles[k] == Role::Accumulator;
-    if (writes) add(in.operands[k], s.writes);
-    else if (in.operands[k].kind != Operand::Kind::Address) add(in.operands[k], s.reads);
+    bool writes = roles[k] == Role::Destination || roles[k] == Role::DestinationPair ||
+                  roles[k] == Role::Accumulator;
+    if (writes)
+      add(in.operands[k], s.writes);
+    else if (in.operands[k].kind != Operand::Kind::Address)
+      add(in.operands[k], s.reads);
   }
   bool any = std::any_of(s.writes.begin(), s.writes.end(), [](uint32_t r) { return r != kNone; });
   if (!any) return;
   bool predicates = in.types.size() == 1 && in.types[0] == ptx::Type::Pred;
-  if (in.opcode == Opcode::Ld || in.opcode == Opcode::Ldu || in.opcode == Opcode::Ldmatrix || in.opcode == Opcode::Atom) {
+  if (in.opcode == Opcode::Ld || in.opcode == Opcode::Ldu || in.opcode == Opcode::Ldmatrix ||
+      in.opcode == Opcode::Atom) {
     if (d.code().insns.empty()) return;
     s.kind = d.checked_load() ? Step::Kind::Load : Step::Kind::General;
     s.reads.clear();
@@ -277,12 +304,14 @@ void emit_taint_step(Decoder& d) {
     add(in.operands[2], s.reads);
     s.b_count = s.reads.size() - s.a_count;
     add(in.operands[3], s.reads);
-  } else if (in.opcode == Opcode::Selp && s.reads.size() == 3 && in.operands[3].kind == Operand::Kind::Register) {
+  } else if (in.opcode == Opcode::Selp && s.reads.size() == 3 &&
+             in.operands[3].kind == Operand::Kind::Register) {
     s.kind = Step::Kind::Select;
     s.slots = {d.predicate_source(in.operands[3])};
     s.flip_a = in.operands[3].negated ? kAll : 0;
-  } else if (predicates && (in.opcode == Opcode::And || in.opcode == Opcode::Or) && s.reads.size() == 2 && s.writes.size() == 1 &&
-             s.writes[0] != s.reads[0] && s.writes[0] != s.reads[1]) {
+  } else if (predicates && (in.opcode == Opcode::And || in.opcode == Opcode::Or) &&
+             s.reads.size() == 2 && s.writes.size() == 1 && s.writes[0] != s.reads[0] &&
+             s.writes[0] != s.reads[1]) {
     s.kind = in.opcode == Opcode::And ? Step::Kind::And : Step::Kind::Or;
     s.slots = {d.predicate_source(in.operands[1]), d.predicate_source(in.operands[2])};
     s.flip_a = in.operands[1].negated ? kAll : 0;
@@ -294,7 +323,8 @@ void emit_taint_step(Decoder& d) {
 
 void emit_branch_check(Decoder& d) {
   if (d.flavour() != Flavour::Checked || !d.in().guard) return;
-  d.kernel().check_sites.push_back({&d.code(), static_cast<uint32_t>(&d.in() - d.function().body.data())});
+  d.kernel().check_sites.push_back(
+      {&d.code(), static_cast<uint32_t>(&d.in() - d.function().body.data())});
   BranchCheck b{d.in().guard->reg, static_cast<uint32_t>(d.kernel().check_sites.size() - 1)};
   const BranchCheck* kept = d.keep(b);
   d.emit(branch_check).more = kept;

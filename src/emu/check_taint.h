@@ -1,5 +1,6 @@
-// Owns values that were never initialised: where they are read, how they spread through registers and shared memory, and
-// when they matter (a global store, a branch, an address). Reading one is no fault by itself: tiles have unused rows.
+// Owns values that were never initialised: where they are read, how they spread through registers
+// and shared memory, and when they matter (a global store, a branch, an address). Reading one is
+// no fault by itself: tiles have unused rows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

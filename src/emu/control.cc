@@ -1,4 +1,5 @@
-// Owns the handlers that the decoder places by itself: counters, guards, branches, joins, ends. Never knows an opcode.
+// Owns the handlers that the decoder places by itself: counters, guards, branches, joins, ends.
+// Never knows an opcode.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/control.h"
 
@@ -84,8 +85,8 @@ const Insn* branch_indexed(Warp& w, const Insn* i) {
     uint32_t at = index[lane];
     if (at >= table.size()) {
       return fault(w, i, FindingKind::IllegalInstruction,
-                   thread_text(w, lane) + " takes target " + std::to_string(at) + " of a branch table of " +
-                       std::to_string(table.size()));
+                   thread_text(w, lane) + " takes target " + std::to_string(at) +
+                       " of a branch table of " + std::to_string(table.size()));
     }
     uint32_t same = 0;
     for (uint32_t k = 0; k < 32; ++k) same |= static_cast<uint32_t>(index[k] == at) << k;
@@ -119,8 +120,8 @@ const Insn* unnamed_lane(Warp& w, const Insn* i) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     if (mask[lane] >> lane & 1) continue;
     return fault(w, i, FindingKind::BarrierMisuse,
-                 thread_text(w, lane) + " executes an instruction whose member mask " + hex_text(mask[lane]) +
-                     " does not name it (lane " + std::to_string(lane) + ")",
+                 thread_text(w, lane) + " executes an instruction whose member mask " +
+                     hex_text(mask[lane]) + " does not name it (lane " + std::to_string(lane) + ")",
                  "every lane that executes a .sync instruction must be in its mask");
   }
   return nullptr;
@@ -138,7 +139,8 @@ const Insn* converge_mask(Warp& w, const Insn* i) {
   return converge(w, i, named_lanes(w, i)) ? i + 1 : nullptr;
 }
 
-// bar.warp.sync: lanes may come from different places (PTX ISA 9.7.13.2), unlike .aligned instructions.
+// bar.warp.sync: lanes may come from different places (PTX ISA 9.7.13.2), unlike .aligned
+// instructions.
 const Insn* sync_warp(Warp& w, const Insn* i) {
   if (!all_named(w, i)) return unnamed_lane(w, i);
   return rendezvous(w, i, named_lanes(w, i)) ? i + 1 : nullptr;

@@ -1,4 +1,5 @@
-// Owns the exact instruction counts of a run: from counters of blocks to mnemonics, FLOPs and bytes. Never executes.
+// Owns the exact instruction counts of a run: from counters of blocks to mnemonics, FLOPs and
+// bytes. Never executes.
 // SPDX-License-Identifier: Apache-2.0
 #include "arch/families.h"
 #include "emu/launch.h"
@@ -11,8 +12,8 @@ using ptx::Opcode;
 
 // 2*M*N*K of one matrix instruction as one warp issues it.
 double flops_of(const ptx::Instruction& in) {
-  bool warp = in.opcode == Opcode::Mma || in.opcode == Opcode::WmmaMma || in.opcode == Opcode::MmaSp ||
-              in.opcode == Opcode::MmaSpOrderedMetadata;
+  bool warp = in.opcode == Opcode::Mma || in.opcode == Opcode::WmmaMma ||
+              in.opcode == Opcode::MmaSp || in.opcode == Opcode::MmaSpOrderedMetadata;
   bool warpgroup = in.opcode == Opcode::WgmmaMmaAsync || in.opcode == Opcode::WgmmaMmaAsyncSp;
   if (!warp && !warpgroup) return 0;
   for (ptx::Modifier m : in.modifiers) {
@@ -26,7 +27,9 @@ double flops_of(const ptx::Instruction& in) {
 // Bytes that one lane of cp.async moves. Bulk copies report theirs themselves (their size is data).
 double bytes_of(const ptx::Instruction& in) {
   if (in.opcode != Opcode::CpAsync || in.operands.size() < 3) return 0;
-  return in.operands[2].kind == ptx::Operand::Kind::Immediate ? static_cast<double>(in.operands[2].bits) : 0;
+  return in.operands[2].kind == ptx::Operand::Kind::Immediate
+             ? static_cast<double>(in.operands[2].bits)
+             : 0;
 }
 
 }  // namespace
@@ -52,7 +55,8 @@ void add_counts(CountTable& table, const Launch& launch, const std::vector<Count
     }
   }
   for (const auto& [place, bytes] : launch.run.bulk_bytes)
-    table[{launch.spec.kernel, ptx::mnemonic(place.first->function->body[place.second])}].bytes += bytes;
+    table[{launch.spec.kernel, ptx::mnemonic(place.first->function->body[place.second])}].bytes +=
+        bytes;
 }
 
 }  // namespace ptxb::emu

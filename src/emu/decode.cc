@@ -1,4 +1,5 @@
-// Owns the making of Code: operands to slots, blocks to instruction runs, guards, counters, joins. Never executes.
+// Owns the making of Code: operands to slots, blocks to instruction runs, guards, counters, joins.
+// Never executes.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/decode.h"
 
@@ -38,7 +39,8 @@ bool is_dynamic(Special special) {
 uint32_t operand_block(const Flow& flow, uint32_t label) { return flow.block_of[label]; }
 }  // namespace
 
-Decoder::Decoder(Code& code_in, DecodedKernel& kernel_in, const Symbols& symbols_in, Flavour flavour_in)
+Decoder::Decoder(Code& code_in, DecodedKernel& kernel_in, const Symbols& symbols_in,
+                 Flavour flavour_in)
     : code_(code_in), kernel_(kernel_in), symbols_(symbols_in), flavour_(flavour_in) {}
 
 const Operand& Decoder::operand(size_t k) const {
@@ -47,14 +49,16 @@ const Operand& Decoder::operand(size_t k) const {
 
 bool Decoder::refuse(std::string_view what) {
   if (!error_) {
-    error_ = unsupported("PTX line " + std::to_string(instruction_->line) + ": the emulator does not support \"" +
-                         ptx::mnemonic(*instruction_) + "\"" + (what.empty() ? "" : ": ") + std::string(what));
+    error_ = unsupported("PTX line " + std::to_string(instruction_->line) +
+                         ": the emulator does not support \"" + ptx::mnemonic(*instruction_) +
+                         "\"" + (what.empty() ? "" : ": ") + std::string(what));
   }
   return false;
 }
 
 uint32_t Decoder::constant(Constant c) {
-  auto key = std::make_tuple(static_cast<uint8_t>(c.kind), c.width_bytes, c.bytes, c.is_signed, c.component, c.value);
+  auto key = std::make_tuple(static_cast<uint8_t>(c.kind), c.width_bytes, c.bytes, c.is_signed,
+                             c.component, c.value);
   auto found = constants_.find(key);
   if (found != constants_.end()) return found->second;
   uint32_t size = c.width_bytes == 0 ? 64 : c.width_bytes * 32u;
@@ -62,7 +66,8 @@ uint32_t Decoder::constant(Constant c) {
   frame_ += size;
   constants_.emplace(key, c.slot);
   code_.constants.push_back(c);
-  if (frame_ > kFrameLimitBytes && !error_) error_ = limit_error(function().name + ": too many registers and constants");
+  if (frame_ > kFrameLimitBytes && !error_)
+    error_ = limit_error(function().name + ": too many registers and constants");
   return c.slot;
 }
 
@@ -85,7 +90,8 @@ uint32_t Decoder::scratch(int width_bytes) {
 }
 
 int Decoder::width_of(const Operand& o) const {
-  if (o.kind == Operand::Kind::Special) return ptx::size_bytes(ptx::type_of(o.special)) == 8 ? 8 : 4;
+  if (o.kind == Operand::Kind::Special)
+    return ptx::size_bytes(ptx::type_of(o.special)) == 8 ? 8 : 4;
   if (o.kind != Operand::Kind::Register) return 0;
   uint32_t size = slot_bytes(function().registers[o.reg].type);
   return size == 4 ? 1 : static_cast<int>(size / 32);
@@ -111,7 +117,8 @@ uint32_t Decoder::source(const Operand& o, int width) {
           insn.a = slots_.offset[o.reg];
           return slot;
         }
-        refuse("operand of " + std::to_string(have * 8) + " bits where " + std::to_string(width * 8) + " are needed");
+        refuse("operand of " + std::to_string(have * 8) + " bits where " +
+               std::to_string(width * 8) + " are needed");
         return scratch_base_;
       }
       return slots_.offset[o.reg];
@@ -244,7 +251,8 @@ int64_t Decoder::join_of_block() const {
   return join == kNone ? -1 : static_cast<int64_t>(join);
 }
 
-// Counters ------------------------------------------------------------------------------------------------------------
+// Counters
+// ------------------------------------------------------------------------------------------------------------
 
 void Decoder::start_counter(uint32_t index) {
   // Reuse a counter that nothing has been added to: two labels on one place.
@@ -264,7 +272,8 @@ void Decoder::count(uint32_t index) {
   ++code_.insns[counter_insn_].imm;
 }
 
-// Branches ------------------------------------------------------------------------------------------------------------
+// Branches
+// ------------------------------------------------------------------------------------------------------------
 
 void Decoder::branch(uint32_t index, uint32_t block_index) {
   const Instruction& in = *instruction_;
@@ -291,7 +300,8 @@ void Decoder::branch(uint32_t index, uint32_t block_index) {
   fixes_.push_back({static_cast<uint32_t>(code_.insns.size() - 1), target});
 }
 
-// @p op, where op may block: lanes without p go around it as a split of their own. Returns the branch to be counted.
+// @p op, where op may block: lanes without p go around it as a split of their own. Returns the
+// branch to be counted.
 uint32_t Decoder::own_branch(uint32_t index, uint32_t block_index) {
   const Instruction& in = *instruction_;
   (void)index;
@@ -305,17 +315,19 @@ uint32_t Decoder::own_branch(uint32_t index, uint32_t block_index) {
   return static_cast<uint32_t>(code_.insns.size() - 1);
 }
 
-// Instructions --------------------------------------------------------------------------------------------------------
+// Instructions
+// --------------------------------------------------------------------------------------------------------
 
 bool Decoder::operation() {
   scratch_used_ = 0;
   checked_load_ = false;
   size_t before = code_.insns.size();
   using Family = bool (*)(Decoder&);
-  static constexpr Family kFamilies[] = {decode_control, decode_integer, decode_logic,  decode_float,
-                                         decode_compare, decode_convert, decode_move,   decode_tensor, decode_memory,
-                                         decode_atomic,  decode_async,   decode_warp,   decode_barrier,
-                                         decode_matrix, decode_mbarrier, decode_bulk, decode_wgmma, decode_remote};
+  static constexpr Family kFamilies[] = {
+      decode_control, decode_integer, decode_logic,   decode_float,  decode_compare,
+      decode_convert, decode_move,    decode_tensor,  decode_memory, decode_atomic,
+      decode_async,   decode_warp,    decode_barrier, decode_matrix, decode_mbarrier,
+      decode_bulk,    decode_wgmma,   decode_remote};
   for (Family family : kFamilies) {
     if (family(*this) && !refused()) {
       emit_taint_step(*this);
@@ -339,19 +351,21 @@ void Decoder::instruction(uint32_t index, bool& converged) {
     converged = false;
   }
   if (synchronises_lanes(in)) {
-    bool whole = in.has(Modifier::Aligned) || in.opcode == Opcode::BarSync || in.opcode == Opcode::BarRed ||
-                 in.opcode == Opcode::BarArrive;
+    bool whole = in.has(Modifier::Aligned) || in.opcode == Opcode::BarSync ||
+                 in.opcode == Opcode::BarRed || in.opcode == Opcode::BarArrive;
     if (!whole || !converged) {
       scratch_used_ = 0;
       if (whole) {
         emit(converge_all_handler());
       } else {
         size_t mask_at = in.operands.size() - 1;
-        if (in.opcode == Opcode::Match || in.opcode == Opcode::Redux || in.opcode == Opcode::Vote) mask_at = 2;
+        if (in.opcode == Opcode::Match || in.opcode == Opcode::Redux || in.opcode == Opcode::Vote)
+          mask_at = 2;
         if (in.opcode == Opcode::Shfl) mask_at = 4;
         uint32_t slot = source(mask_at, 4);
         if (refused()) return;
-        emit(in.opcode == Opcode::BarWarpSync ? sync_warp_handler() : converge_mask_handler()).a = slot;
+        emit(in.opcode == Opcode::BarWarpSync ? sync_warp_handler() : converge_mask_handler()).a =
+            slot;
       }
       start_counter(index);
     }
@@ -400,7 +414,9 @@ void Decoder::block(uint32_t b) {
 
 Result<void> Decoder::run() {
   flow_ = analyse_flow(function());
-  slots_ = allocate_slots(function(), flow_, flavour_ == Flavour::Checked ? SlotPolicy::OneEach : SlotPolicy::LinearScan);
+  slots_ =
+      allocate_slots(function(), flow_,
+                     flavour_ == Flavour::Checked ? SlotPolicy::OneEach : SlotPolicy::LinearScan);
   if (slots_.total > kFrameLimitBytes) return limit_error(function().name + ": too many registers");
   scratch_base_ = slots_.total;
   frame_ = slots_.total + kScratchBytes;
@@ -409,10 +425,12 @@ Result<void> Decoder::run() {
   start_.assign(flow_.blocks.size(), 0);
   for (uint32_t b = 0; b < flow_.blocks.size() && !error_; ++b) block(b);
   if (error_) return *error_;
-  for (const Fix& fix : fixes_) code_.insns[fix.insn].target = code_.insns.data() + start_[fix.block];
+  for (const Fix& fix : fixes_)
+    code_.insns[fix.insn].target = code_.insns.data() + start_[fix.block];
   // A join is named by its block until here.
   for (Insn& insn : code_.insns) {
-    if (insn.fn == branch_if_handler() || insn.fn == skip_if_handler() || insn.fn == branch_indexed_handler())
+    if (insn.fn == branch_if_handler() || insn.fn == skip_if_handler() ||
+        insn.fn == branch_indexed_handler())
       if (insn.imm >= 0) insn.imm = start_[static_cast<size_t>(insn.imm)];
   }
   for (auto& table : code_.branch_tables)

@@ -1,5 +1,6 @@
-// Owns the making of Code from a parsed function. Each op_*.cc turns the instructions of its family into handlers through
-// this interface; none knows about blocks, guards, counters or register allocation.
+// Owns the making of Code from a parsed function. Each op_*.cc turns the instructions of its
+// family into handlers through this interface; none knows about blocks, guards, counters or
+// register allocation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,8 +21,10 @@ struct Symbols {
   const Program::State* program = nullptr;
   uint32_t module = 0;
   std::map<std::string, uint32_t, std::less<>> shared;  // offset in the CTA's window
-  std::map<std::string, uint32_t, std::less<>> local;   // offset in the stack frame, parameters of device functions too
-  std::map<std::string, uint32_t, std::less<>> params;  // of the kernel: offset in the parameter block
+  std::map<std::string, uint32_t, std::less<>>
+      local;  // offset in the stack frame, parameters of device functions too
+  std::map<std::string, uint32_t, std::less<>>
+      params;  // of the kernel: offset in the parameter block
 };
 
 class Decoder {
@@ -32,12 +35,15 @@ class Decoder {
   // The instruction being decoded.
   const ptx::Instruction& in() const { return *instruction_; }
   bool has(ptx::Modifier m) const { return instruction_->has(m); }
-  ptx::Type type(size_t k = 0) const { return k < instruction_->types.size() ? instruction_->types[k] : ptx::Type::B32; }
+  ptx::Type type(size_t k = 0) const {
+    return k < instruction_->types.size() ? instruction_->types[k] : ptx::Type::B32;
+  }
   const ptx::Operand& operand(size_t k) const;
   size_t operands() const { return instruction_->operands.size(); }
   ptx::Opcode opcode() const { return instruction_->opcode; }
 
-  // Slots of a source: 4- or 8-byte lanes. Immediates and the like become constants; `width` must be that of the type.
+  // Slots of a source: 4- or 8-byte lanes. Immediates and the like become constants; `width` must
+  // be that of the type.
   uint32_t source(const ptx::Operand& operand, int width_bytes);
   uint32_t source(size_t k, int width_bytes) { return source(operand(k), width_bytes); }
   uint32_t source128(const ptx::Operand& operand);
@@ -64,7 +70,9 @@ class Decoder {
   int64_t join_of_block() const;
   uint32_t memory_ordinal() { return next_memory_++ & 63; }
   template <class T>
-  const T* keep(T value) { return code_.keep(std::move(value)); }
+  const T* keep(T value) {
+    return code_.keep(std::move(value));
+  }
   Code& code() { return code_; }
   const ptx::Function& function() const { return *code_.function; }
   DecodedKernel& kernel() { return kernel_; }
@@ -115,7 +123,8 @@ class Decoder {
   std::optional<Error> error_;
 };
 
-// Families: true when the instruction is theirs and has been emitted; false with d.refused() when they refuse it.
+// Families: true when the instruction is theirs and has been emitted; false with d.refused() when
+// they refuse it.
 bool decode_integer(Decoder& d);
 bool decode_logic(Decoder& d);
 bool decode_float(Decoder& d);

@@ -21,7 +21,8 @@ constexpr size_t kLines = 1000, kLineBytes = 1024;
 std::string device_string(Warp& w, uint32_t lane, uint64_t address) {
   std::string text;
   while (text.size() < kLineBytes) {
-    const uint8_t* at = resolve_quietly(w, lane, Window::Generic, address + text.size(), 1, Access::Read);
+    const uint8_t* at =
+        resolve_quietly(w, lane, Window::Generic, address + text.size(), 1, Access::Read);
     if (!at || *at == 0) break;
     text.push_back(static_cast<char>(*at));
   }
@@ -34,7 +35,8 @@ class Arguments {
   uint64_t take(uint64_t bytes) {
     at_ = (at_ + bytes - 1) / bytes * bytes;
     uint64_t value = 0;
-    if (const uint8_t* from = resolve_quietly(w_, lane_, Window::Generic, at_, static_cast<uint32_t>(bytes), Access::Read))
+    if (const uint8_t* from = resolve_quietly(w_, lane_, Window::Generic, at_,
+                                              static_cast<uint32_t>(bytes), Access::Read))
       std::memcpy(&value, from, bytes);
     at_ += bytes;
     return value;
@@ -56,10 +58,14 @@ std::string with_format(std::string spec, uint64_t value, bool wide) {
     length = std::snprintf(text, sizeof text, spec.c_str(), static_cast<int>(value));
   } else {
     spec.insert(spec.size() - 1, "ll");
-    if (!wide) value = std::strchr("di", kind) ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(value))) : value & 0xffffffffu;
+    if (!wide)
+      value = std::strchr("di", kind)
+                  ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(value)))
+                  : value & 0xffffffffu;
     length = std::snprintf(text, sizeof text, spec.c_str(), static_cast<unsigned long long>(value));
   }
-  return std::string(text, static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1)));
+  return std::string(text,
+                     static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1)));
 }
 
 // The conversions of C; lengths are those of the device (int 32, long 64 bits). Widths are bounded.
@@ -108,7 +114,10 @@ struct Call {
 
 uint64_t argument(Warp& w, const Call& call, size_t k, uint32_t lane, size_t bytes) {
   uint64_t value = 0;
-  std::memcpy(&value, w.local.data() + uint64_t{lane} * w.local_stride + w.frame().local_base + call.arguments[k], bytes);
+  std::memcpy(
+      &value,
+      w.local.data() + uint64_t{lane} * w.local_stride + w.frame().local_base + call.arguments[k],
+      bytes);
   return value;
 }
 
@@ -126,7 +135,9 @@ const Insn* vprintf_call(Warp& w, const Insn* i) {
     }
     if (!call.has_result) continue;
     uint32_t count = static_cast<uint32_t>(std::count(format.begin(), format.end(), '%'));
-    std::memcpy(w.local.data() + uint64_t{lane} * w.local_stride + w.frame().local_base + call.result, &count, 4);
+    std::memcpy(
+        w.local.data() + uint64_t{lane} * w.local_stride + w.frame().local_base + call.result,
+        &count, 4);
   }
   return i + 1;
 }
@@ -140,7 +151,8 @@ const Insn* assertfail_call(Warp& w, const Insn* i) {
   std::string line = std::to_string(argument(w, call, 2, lane, 4));
   std::string function = device_string(w, lane, argument(w, call, 3, lane, 8));
   return fault(w, i, FindingKind::AssertFailed,
-               thread_text(w, lane) + " fails the assertion \"" + message + "\" at " + file + ":" + line + " in " + function);
+               thread_text(w, lane) + " fails the assertion \"" + message + "\" at " + file + ":" +
+                   line + " in " + function);
 }
 
 }  // namespace
@@ -148,17 +160,20 @@ const Insn* assertfail_call(Warp& w, const Insn* i) {
 bool decode_device_function(Decoder& d, const ptx::Function& function) {
   bool prints = function.name == "vprintf", asserts = function.name == "__assertfail";
   if (!prints && !asserts) {
-    if (function.name == "malloc" || function.name == "free") return d.refuse("device " + function.name + ": memory must come from the host");
+    if (function.name == "malloc" || function.name == "free")
+      return d.refuse("device " + function.name + ": memory must come from the host");
     return d.refuse("call of " + function.name + ", which the module does not define");
   }
   Call call;
   const Operand& arguments = d.operand(2);
   for (const Operand& each : arguments.elements) {
     auto local = d.symbols().local.find(each.symbol);
-    if (each.kind != Operand::Kind::Symbol || local == d.symbols().local.end()) return d.refuse("call arguments that are not .param variables");
+    if (each.kind != Operand::Kind::Symbol || local == d.symbols().local.end())
+      return d.refuse("call arguments that are not .param variables");
     call.arguments.push_back(local->second);
   }
-  if (call.arguments.size() != (prints ? 2u : 5u)) return d.refuse("another number of arguments than " + function.name + " has");
+  if (call.arguments.size() != (prints ? 2u : 5u))
+    return d.refuse("another number of arguments than " + function.name + " has");
   if (!d.operand(0).elements.empty()) {
     auto local = d.symbols().local.find(d.operand(0).elements[0].symbol);
     if (local == d.symbols().local.end()) return d.refuse("a result that is no .param variable");

@@ -1,4 +1,5 @@
-// Owns the functions that PTX may call without a definition: vprintf and __assertfail. Everything else is refused by name.
+// Owns the functions that PTX may call without a definition: vprintf and __assertfail. Everything
+// else is refused by name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

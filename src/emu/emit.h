@@ -1,4 +1,5 @@
-// Owns the shapes in which decoders place lane-wise handlers: sources to slots, one instruction. Never picks a handler.
+// Owns the shapes in which decoders place lane-wise handlers: sources to slots, one instruction.
+// Never picks a handler.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +26,8 @@ inline bool emit_binary(Decoder& d, Handler handler, int to_bytes, int a_bytes, 
   return true;
 }
 inline bool emit_ternary(Decoder& d, Handler handler, int to_bytes, int ab_bytes, int c_bytes) {
-  uint32_t a = d.source(1, ab_bytes), b = d.source(2, ab_bytes), c = d.source(3, c_bytes), to = d.destination(0, to_bytes);
+  uint32_t a = d.source(1, ab_bytes), b = d.source(2, ab_bytes), c = d.source(3, c_bytes),
+           to = d.destination(0, to_bytes);
   if (d.refused()) return false;
   Insn& insn = d.emit(handler);
   insn.d = to;

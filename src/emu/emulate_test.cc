@@ -58,7 +58,8 @@ TEST(Run, SaxpyComputesEveryElement) {
 }
 
 TEST(Run, CountsAreExact) {
-  TestPlan plan = saxpy(100, 100);  // blocks of two warps: 32, 32, 32, 4 threads in range, all 128 exist
+  TestPlan plan =
+      saxpy(100, 100);  // blocks of two warps: 32, 32, 32, 4 threads in range, all 128 exist
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;
   std::map<std::string, std::pair<uint64_t, uint64_t>> counts;
@@ -80,17 +81,21 @@ TEST(Run, OneElementPastTheEndIsNamed) {
   const Finding& f = report->findings[0];
   EXPECT_EQ(f.kind, FindingKind::OutOfBounds);
   EXPECT_EQ(f.grade, FindingGrade::Wrong);
-  EXPECT_NE(f.message.find("thread 0 of block (4,0,0) reads 4 bytes"), std::string::npos) << f.message;
-  EXPECT_NE(f.message.find("0 bytes after the end of x (1024 bytes)"), std::string::npos) << f.message;
+  EXPECT_NE(f.message.find("thread 0 of block (4,0,0) reads 4 bytes"), std::string::npos)
+      << f.message;
+  EXPECT_NE(f.message.find("0 bytes after the end of x (1024 bytes)"), std::string::npos)
+      << f.message;
   EXPECT_EQ(f.place.ptx_text.substr(0, 13), "ld.global.f32");
   EXPECT_EQ(f.place.kernel, "k");
 }
 
 // A store of `type` at buffer + offset by thread 0.
 Result<Report> store_at(const std::string& type, uint64_t offset, uint64_t buffer_bytes) {
-  TestPlan plan(ptx_kernel(".param .u64 p", "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
-                                            "mov.u64 %rd2, 0;\nmov.u32 %r2, 0;\nst.global." + type +
-                                            (type == "u64" ? " [%rd1], %rd2;" : " [%rd1], %r2;") + "\nEND:\nret;"));
+  TestPlan plan(ptx_kernel(
+      ".param .u64 p",
+      "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
+      "mov.u64 %rd2, 0;\nmov.u32 %r2, 0;\nst.global." +
+          type + (type == "u64" ? " [%rd1], %rd2;" : " [%rd1], %r2;") + "\nEND:\nret;"));
   uint64_t at = plan.output("C", buffer_bytes);
   plan.arg(at + offset);
   return plan.run();
@@ -103,7 +108,8 @@ TEST(Run, BoundsAreExactToTheByte) {
   EXPECT_EQ(past->findings[0].kind, FindingKind::OutOfBounds);
   auto across = store_at("u64", 8, 15);
   ASSERT_EQ(across->status, RunStatus::Fault);
-  EXPECT_NE(across->findings[0].message.find("C+0x8, 1 bytes past its end"), std::string::npos) << across->findings[0].message;
+  EXPECT_NE(across->findings[0].message.find("C+0x8, 1 bytes past its end"), std::string::npos)
+      << across->findings[0].message;
 }
 
 TEST(Run, MisalignedAndWildAddressesAreTold) {
@@ -119,12 +125,17 @@ TEST(Run, MisalignedAndWildAddressesAreTold) {
 }
 
 TEST(Run, SharedMemoryHasBounds) {
-  TestPlan plan(ptx_kernel("", "mov.u32 %r1, s;\nmov.u32 %r2, %tid.x;\nshl.b32 %r3, %r2, 2;\nadd.s32 %r4, %r1, %r3;\nst.shared.u32 [%r4+4], %r2;\nret;",
+  TestPlan plan(ptx_kernel("",
+                           "mov.u32 %r1, s;\nmov.u32 %r2, %tid.x;\nshl.b32 %r3, %r2, 2;\nadd.s32 "
+                           "%r4, %r1, %r3;\nst.shared.u32 [%r4+4], %r2;\nret;",
                            ".shared .align 4 .b8 s[128];\n"));
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->status, RunStatus::Fault);
-  EXPECT_NE(report->findings[0].message.find("thread 31 of block (0,0,0) writes 4 bytes at shared+0x80; the block has 128 bytes"), std::string::npos)
+  EXPECT_NE(
+      report->findings[0].message.find(
+          "thread 31 of block (0,0,0) writes 4 bytes at shared+0x80; the block has 128 bytes"),
+      std::string::npos)
       << report->findings[0].message;
 }
 
@@ -148,13 +159,37 @@ TEST(Run, LaunchesThatTheChipRefusesAreFaults) {
     const char* says;
   };
   const Case cases[] = {
-      {"threads", [](KernelLaunch& l) { l.block = {1024, 2, 1}; }, "2048 threads"},
-      {"empty", [](KernelLaunch& l) { l.grid = {0, 1, 1}; }, "an empty grid"},
-      {"z", [](KernelLaunch& l) { l.block = {1, 1, 65}; }, "exceeds (1024,1024,64)"},
-      {"shared", [](KernelLaunch& l) { l.dynamic_shared_bytes = 300000; }, "300000 bytes of shared memory"},
+      {"threads",
+       [](KernelLaunch& l) {
+         l.block = {1024, 2, 1};
+       },
+       "2048 threads"},
+      {"empty",
+       [](KernelLaunch& l) {
+         l.grid = {0, 1, 1};
+       },
+       "an empty grid"},
+      {"z",
+       [](KernelLaunch& l) {
+         l.block = {1, 1, 65};
+       },
+       "exceeds (1024,1024,64)"},
+      {"shared", [](KernelLaunch& l) { l.dynamic_shared_bytes = 300000; },
+       "300000 bytes of shared memory"},
       {"params", [](KernelLaunch& l) { l.params.resize(3); }, "parameters of 3 bytes"},
-      {"cluster", [](KernelLaunch& l) { l.cluster = {3, 1, 1}; l.grid = {4, 1, 1}; }, "not a multiple of the cluster"},
-      {"cooperative", [](KernelLaunch& l) { l.cooperative = true; l.block = {1024, 1, 1}; l.grid = {1000, 1, 1}; }, "cooperative launch of 1000"},
+      {"cluster",
+       [](KernelLaunch& l) {
+         l.cluster = {3, 1, 1};
+         l.grid = {4, 1, 1};
+       },
+       "not a multiple of the cluster"},
+      {"cooperative",
+       [](KernelLaunch& l) {
+         l.cooperative = true;
+         l.block = {1024, 1, 1};
+         l.grid = {1000, 1, 1};
+       },
+       "cooperative launch of 1000"},
   };
   for (const Case& c : cases) {
     TestPlan plan = saxpy(64, 64);
@@ -171,12 +206,16 @@ TEST(Load, RefusesByNameAndLine) {
   auto report = plan.run();
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::Unsupported);
-  EXPECT_NE(report.error().message.find("stacksave.u64"), std::string::npos) << report.error().message;
-  EXPECT_NE(report.error().message.find("PTX line 15"), std::string::npos) << report.error().message;
+  EXPECT_NE(report.error().message.find("stacksave.u64"), std::string::npos)
+      << report.error().message;
+  EXPECT_NE(report.error().message.find("PTX line 15"), std::string::npos)
+      << report.error().message;
 }
 
 TEST(Load, RefusesOnlyWhatUsedKernelsReach) {
-  std::string module = ptx_module(".visible .entry k()\n{\nret;\n}\n.visible .entry other()\n{\n.reg .b64 %rd<2>;\nstacksave.u64 %rd1;\nret;\n}\n");
+  std::string module = ptx_module(
+      ".visible .entry k()\n{\nret;\n}\n.visible .entry other()\n{\n.reg .b64 "
+      "%rd<2>;\nstacksave.u64 %rd1;\nret;\n}\n");
   TestPlan plan(module);
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;
@@ -190,7 +229,8 @@ TEST(Run, TheThreadCountChangesNothing) {
     auto report = plan.run();
     EXPECT_TRUE(report);
     std::string text = std::to_string(report->warp_instructions);
-    for (const OpcodeCount& c : report->counts) text += c.opcode + std::to_string(c.warps) + "/" + std::to_string(c.threads) + " ";
+    for (const OpcodeCount& c : report->counts)
+      text += c.opcode + std::to_string(c.warps) + "/" + std::to_string(c.threads) + " ";
     return std::pair(text, plan.read<float>(1));
   };
   auto one = once(1), four = once(4);
@@ -204,7 +244,8 @@ TEST(Run, TheLowestFaultingBlockIsReported) {
     plan.options().threads = threads;
     auto report = plan.run();
     ASSERT_EQ(report->status, RunStatus::Fault);
-    EXPECT_NE(report->findings[0].message.find("thread 60 of block (10,0,0)"), std::string::npos) << report->findings[0].message;
+    EXPECT_NE(report->findings[0].message.find("thread 60 of block (10,0,0)"), std::string::npos)
+        << report->findings[0].message;
   }
 }
 
@@ -229,10 +270,16 @@ TEST(Run, CopiesAndMemsetsKeepToBuffers) {
 }
 
 TEST(Run, ModuleVariablesHoldTheirInitialisers) {
-  const char* before = ".const .align 4 .b32 c[2] = {7, 9};\n.global .align 4 .b32 g[2] = {1, 5};\n.global .align 8 .u64 p = generic(g)+4;\n";
-  TestPlan plan(ptx_kernel(".param .u64 o", "ld.param.u64 %rd1, [o];\nmov.u32 %r9, %tid.x;\nsetp.ne.u32 %p1, %r9, 0;\n@%p1 ret;\n"
-                                            "ld.const.u32 %r1, [c+4];\nld.global.u64 %rd2, [p];\nld.u32 %r2, [%rd2];\nadd.u32 %r3, %r1, %r2;\n"
-                                            "st.global.u32 [g], %r3;\nld.global.u32 %r4, [g];\nst.global.u32 [%rd1], %r4;\nret;", before));
+  const char* before =
+      ".const .align 4 .b32 c[2] = {7, 9};\n.global .align 4 .b32 g[2] = {1, 5};\n.global .align 8 "
+      ".u64 p = generic(g)+4;\n";
+  TestPlan plan(ptx_kernel(
+      ".param .u64 o",
+      "ld.param.u64 %rd1, [o];\nmov.u32 %r9, %tid.x;\nsetp.ne.u32 %p1, %r9, 0;\n@%p1 ret;\n"
+      "ld.const.u32 %r1, [c+4];\nld.global.u64 %rd2, [p];\nld.u32 %r2, [%rd2];\nadd.u32 %r3, %r1, "
+      "%r2;\n"
+      "st.global.u32 [g], %r3;\nld.global.u32 %r4, [g];\nst.global.u32 [%rd1], %r4;\nret;",
+      before));
   plan.arg(plan.output("o", 4));
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;

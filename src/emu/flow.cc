@@ -12,16 +12,20 @@ using ptx::Modifier;
 using ptx::Opcode;
 using ptx::Operand;
 
-bool is_branch(const Instruction& in) { return in.opcode == Opcode::Bra || in.opcode == Opcode::BrxIdx; }
+bool is_branch(const Instruction& in) {
+  return in.opcode == Opcode::Bra || in.opcode == Opcode::BrxIdx;
+}
 
 bool synchronises_lanes(const Instruction& in) {
   if (in.has(Modifier::Aligned)) return true;
   const ptx::OpcodeInfo& facts = ptx::info(in.opcode);
-  // bar{.cta} is barrier.cta.sync.aligned by definition (PTX ISA 9.7.13.1); the others wait for their member mask.
-  if (in.opcode == Opcode::BarSync || in.opcode == Opcode::BarArrive || in.opcode == Opcode::BarRed ||
-      in.opcode == Opcode::BarWarpSync || in.opcode == Opcode::Elect)
+  // bar{.cta} is barrier.cta.sync.aligned by definition (PTX ISA 9.7.13.1); the others wait for
+  // their member mask.
+  if (in.opcode == Opcode::BarSync || in.opcode == Opcode::BarArrive ||
+      in.opcode == Opcode::BarRed || in.opcode == Opcode::BarWarpSync || in.opcode == Opcode::Elect)
     return true;
-  return in.has(Modifier::Sync) && (facts.category == ptx::Category::Warp || facts.category == ptx::Category::Matrix);
+  return in.has(Modifier::Sync) &&
+         (facts.category == ptx::Category::Warp || facts.category == ptx::Category::Matrix);
 }
 
 bool needs_own_block(const ptx::Function& f, const Instruction& in) {
@@ -34,7 +38,9 @@ bool needs_own_block(const ptx::Function& f, const Instruction& in) {
 
 namespace {
 
-bool ends_thread(const Instruction& in) { return in.opcode == Opcode::Exit || in.opcode == Opcode::Trap; }
+bool ends_thread(const Instruction& in) {
+  return in.opcode == Opcode::Exit || in.opcode == Opcode::Trap;
+}
 
 void find_blocks(const ptx::Function& f, Flow& flow) {
   const uint32_t count = static_cast<uint32_t>(f.body.size());
@@ -46,7 +52,9 @@ void find_blocks(const ptx::Function& f, Flow& flow) {
     const Instruction& in = f.body[k];
     bool own = in.guard && needs_own_block(f, in);
     if (own) leader[k] = true;
-    if (own || is_branch(in) || ends_thread(in) || in.opcode == Opcode::Ret || in.opcode == Opcode::Call) leader[k + 1] = true;
+    if (own || is_branch(in) || ends_thread(in) || in.opcode == Opcode::Ret ||
+        in.opcode == Opcode::Call)
+      leader[k + 1] = true;
   }
   flow.block_of.assign(count + 1, 0);
   for (uint32_t k = 0; k <= count; ++k) {
@@ -64,7 +72,8 @@ void find_edges(const ptx::Function& f, Flow& flow) {
   for (uint32_t b = 0; b < flow.exit_block; ++b) {
     Block& block = flow.blocks[b];
     auto to = [&](uint32_t target) {
-      if (std::find(block.next.begin(), block.next.end(), target) == block.next.end()) block.next.push_back(target);
+      if (std::find(block.next.begin(), block.next.end(), target) == block.next.end())
+        block.next.push_back(target);
     };
     const Instruction& last = f.body[block.end - 1];
     bool guarded = last.guard.has_value();
@@ -87,7 +96,8 @@ void find_edges(const ptx::Function& f, Flow& flow) {
   }
 }
 
-// Where a thread of a kernel ends: a branch to such a block does not keep its siblings from meeting elsewhere.
+// Where a thread of a kernel ends: a branch to such a block does not keep its siblings from meeting
+// elsewhere.
 bool leaves(const ptx::Function& f, const Flow& flow, uint32_t b) {
   if (!f.is_entry) return false;
   if (b == flow.exit_block) return true;
@@ -95,8 +105,10 @@ bool leaves(const ptx::Function& f, const Flow& flow, uint32_t b) {
   return !last.guard && (ends_thread(last) || last.opcode == Opcode::Ret);
 }
 
-// Whether a thread that leaves block b not for `avoided` can still end: then the siblings of an early return meet elsewhere.
-bool ends_without(const Flow& flow, const std::vector<bool>& leaving, uint32_t b, uint32_t avoided) {
+// Whether a thread that leaves block b not for `avoided` can still end: then the siblings of an
+// early return meet elsewhere.
+bool ends_without(const Flow& flow, const std::vector<bool>& leaving, uint32_t b,
+                  uint32_t avoided) {
   constexpr size_t kMostVisited = 4096;
   std::vector<uint32_t> open;
   std::set<uint32_t> seen{avoided};
@@ -124,7 +136,8 @@ void find_postdominators(const ptx::Function& f, Flow& flow) {
     if (following[b].empty()) following[b] = flow.blocks[b].next;
     for (uint32_t n : following[b]) previous[n].push_back(b);
   }
-  std::vector<uint32_t> order, position(count, kNone);  // postorder of the reversed graph from the exit
+  std::vector<uint32_t> order,
+      position(count, kNone);  // postorder of the reversed graph from the exit
   std::vector<std::pair<uint32_t, size_t>> stack{{flow.exit_block, 0}};
   std::vector<bool> seen(count, false);
   seen[flow.exit_block] = true;
@@ -192,7 +205,8 @@ void find_joins(const ptx::Function& f, Flow& flow) {
 bool reads_changing_memory(const Instruction& in) {
   if (in.opcode == Opcode::MbarrierTestWait || in.opcode == Opcode::MbarrierTryWait) return true;
   bool plain_load = in.opcode == Opcode::Ld;
-  if (plain_load) return in.has(Modifier::Volatile) || in.has(Modifier::Acquire) || in.has(Modifier::Relaxed);
+  if (plain_load)
+    return in.has(Modifier::Volatile) || in.has(Modifier::Acquire) || in.has(Modifier::Relaxed);
   if (in.opcode != Opcode::Atom) return false;
   if (in.has(Modifier::Cas) || in.has(Modifier::Exch)) return true;
   if (in.operands.size() < 3) return false;
@@ -205,7 +219,9 @@ bool polls(const ptx::Function& f, uint32_t first, uint32_t last) {
   constexpr uint32_t kLongest = 256;
   if (last - first > kLongest) return false;
   std::vector<uint32_t> tainted;
-  auto is_tainted = [&](uint32_t reg) { return std::find(tainted.begin(), tainted.end(), reg) != tainted.end(); };
+  auto is_tainted = [&](uint32_t reg) {
+    return std::find(tainted.begin(), tainted.end(), reg) != tainted.end();
+  };
   bool any = false;
   for (int pass = 0; pass < 2; ++pass) {
     for (uint32_t k = first; k <= last; ++k) {
@@ -224,7 +240,8 @@ bool polls(const ptx::Function& f, uint32_t first, uint32_t last) {
     const Instruction& in = f.body[k];
     if (!in.guard || !is_tainted(in.guard->reg)) continue;
     if (k == last || in.opcode == Opcode::Exit || in.opcode == Opcode::Ret) return true;
-    if (in.opcode == Opcode::Bra && (in.operands[0].label < first || in.operands[0].label > last)) return true;
+    if (in.opcode == Opcode::Bra && (in.operands[0].label < first || in.operands[0].label > last))
+      return true;
   }
   return false;
 }
@@ -240,7 +257,8 @@ Flow analyse_flow(const ptx::Function& function) {
   flow.polling.assign(function.body.size(), false);
   for (uint32_t k = 0; k < function.body.size(); ++k) {
     const Instruction& in = function.body[k];
-    if (in.opcode == Opcode::Bra && in.operands[0].label <= k) flow.polling[k] = polls(function, in.operands[0].label, k);
+    if (in.opcode == Opcode::Bra && in.operands[0].label <= k)
+      flow.polling[k] = polls(function, in.operands[0].label, k);
   }
   return flow;
 }

@@ -1,4 +1,5 @@
-// Owns the shape of a function: basic blocks, postdominators, liveness, loops that poll memory. Facts only; emits nothing.
+// Owns the shape of a function: basic blocks, postdominators, liveness, loops that poll memory.
+// Facts only; emits nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,14 +20,15 @@ struct Block {
 
 struct Flow {
   std::vector<Block> blocks;
-  std::vector<uint32_t> block_of;      // by instruction; body.size() -> the exit block
-  uint32_t exit_block = 0;             // empty block at the end: the common return
-  std::vector<bool> join;              // by block: some divergent branch meets again at its begin
-  std::vector<bool> polling;           // by instruction: back edge of a loop that waits for memory to change
+  std::vector<uint32_t> block_of;  // by instruction; body.size() -> the exit block
+  uint32_t exit_block = 0;         // empty block at the end: the common return
+  std::vector<bool> join;          // by block: some divergent branch meets again at its begin
+  std::vector<bool> polling;  // by instruction: back edge of a loop that waits for memory to change
   bool join_at_exit = false;
 };
 
-// Operations that may block, call or wait for named lanes: when guarded they are decoded as a branch around them.
+// Operations that may block, call or wait for named lanes: when guarded they are decoded as a
+// branch around them.
 bool needs_own_block(const ptx::Function& f, const ptx::Instruction& in);
 // Waits until named lanes of the warp are together (.sync, .aligned).
 bool synchronises_lanes(const ptx::Instruction& in);

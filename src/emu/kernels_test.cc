@@ -1,4 +1,5 @@
-// Tests of kernels as nvcc compiles them (testdata/): values, counts, modes, threads, the neutralised tensor core.
+// Tests of kernels as nvcc compiles them (testdata/): values, counts, modes, threads, the
+// neutralised tensor core.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -7,7 +8,9 @@
 namespace ptxb::emu {
 namespace {
 
-std::string data(const std::string& name) { return read_text(std::string(PTXB_SOURCE_DIR) + "/src/emu/testdata/" + name); }
+std::string data(const std::string& name) {
+  return read_text(std::string(PTXB_SOURCE_DIR) + "/src/emu/testdata/" + name);
+}
 
 TEST(Kernels, SimtGemmIsRightOnRaggedShapes) {
   GemmCase gemm{GemmCase::Kernel::Simt, 93, 70, 77};
@@ -84,16 +87,25 @@ TEST(Kernels, WmmaFragmentsOfEveryShapeMultiply) {
   std::vector<double> g(32), h(32);
   for (int x = 0; x < 512; ++x) {
     size_t at = static_cast<size_t>(x);
-    if (x < 256) a[at] = half_bits(element(x, 3)), e[at] = static_cast<int8_t>(element(x, 3) - 3), f[at] = static_cast<int8_t>(element(x, 5) - 3);
+    if (x < 256)
+      a[at] = half_bits(element(x, 3)), e[at] = static_cast<int8_t>(element(x, 3) - 3),
+      f[at] = static_cast<int8_t>(element(x, 5) - 3);
     b[at] = half_bits(element(x, 5));
     c[at] = to_bf16(static_cast<float>(element(x, 3)));
     d[at] = to_bf16(static_cast<float>(element(x, 5)));
     if (x < 32) g[at] = element(x, 3), h[at] = element(x, 5);
   }
   TestPlan plan(data("wmma.ptx"), "k");
-  plan.arg(plan.buffer("a", a)).arg(plan.buffer("b", b)).arg(plan.buffer("c", c)).arg(plan.buffer("d", d)).arg(plan.buffer("e", e));
+  plan.arg(plan.buffer("a", a))
+      .arg(plan.buffer("b", b))
+      .arg(plan.buffer("c", c))
+      .arg(plan.buffer("d", d))
+      .arg(plan.buffer("e", e));
   plan.arg(plan.buffer("f", f)).arg(plan.buffer("g", g)).arg(plan.buffer("h", h));
-  plan.arg(plan.output("out", 1536 * 4)).arg(plan.output("iout", 1024)).arg(plan.output("dout", 512)).arg(plan.output("hout", 512));
+  plan.arg(plan.output("out", 1536 * 4))
+      .arg(plan.output("iout", 1024))
+      .arg(plan.output("dout", 512))
+      .arg(plan.output("hout", 512));
   auto report = plan.run();
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->status, RunStatus::Completed) << report->cause;
@@ -101,28 +113,40 @@ TEST(Kernels, WmmaFragmentsOfEveryShapeMultiply) {
   // Sum over k of A[i*ai + k*ak] * B[k*bk + j*bj].
   auto sum = [](int i, int j, int depth, int ai, int ak, int bk, int bj) {
     int total = 0;
-    for (int k = 0; k < depth; ++k) total += element(i * ai + k * ak, 3) * element(k * bk + j * bj, 5);
+    for (int k = 0; k < depth; ++k)
+      total += element(i * ai + k * ak, 3) * element(k * bk + j * bj, 5);
     return total;
   };
   struct Shape {
     int at, m, n, ai, ak, bk, bj;
   };
-  for (const Shape& s : {Shape{0, 16, 16, 16, 1, 1, 16}, {256, 16, 16, 1, 16, 16, 1}, {512, 32, 8, 16, 1, 8, 1}, {768, 8, 32, 16, 1, 1, 16}, {1024, 8, 32, 16, 1, 32, 1}})
+  for (const Shape& s : {Shape{0, 16, 16, 16, 1, 1, 16},
+                         {256, 16, 16, 1, 16, 16, 1},
+                         {512, 32, 8, 16, 1, 8, 1},
+                         {768, 8, 32, 16, 1, 1, 16},
+                         {1024, 8, 32, 16, 1, 32, 1}})
     for (int i = 0; i < s.m; ++i)
       for (int j = 0; j < s.n; ++j)
-        ASSERT_EQ(out[static_cast<size_t>(s.at + i * s.n + j)], 2.0f * static_cast<float>(sum(i, j, 16, s.ai, s.ak, s.bk, s.bj) + 1)) << s.at << " " << i << " " << j;
+        ASSERT_EQ(out[static_cast<size_t>(s.at + i * s.n + j)],
+                  2.0f * static_cast<float>(sum(i, j, 16, s.ai, s.ak, s.bk, s.bj) + 1))
+            << s.at << " " << i << " " << j;
   for (int i = 0; i < 16; ++i) {
     for (int j = 0; j < 16; ++j) {
       double tf32 = 0;
       int bytes = 3;
-      for (int k = 0; k < 8; ++k) tf32 += double{out[static_cast<size_t>(i * 16 + k)]} * out[static_cast<size_t>(256 + j * 16 + k)];
-      for (int k = 0; k < 16; ++k) bytes += (element(i * 16 + k, 3) - 3) * (element(j * 16 + k, 5) - 3);
+      for (int k = 0; k < 8; ++k)
+        tf32 += double{out[static_cast<size_t>(i * 16 + k)]} *
+                out[static_cast<size_t>(256 + j * 16 + k)];
+      for (int k = 0; k < 16; ++k)
+        bytes += (element(i * 16 + k, 3) - 3) * (element(j * 16 + k, 5) - 3);
       ASSERT_EQ(out[static_cast<size_t>(1280 + j * 16 + i)], tf32);
       ASSERT_EQ(plan.read<int>(9)[static_cast<size_t>(i * 16 + j)], bytes);
     }
   }
   for (int i = 0; i < 8; ++i)
-    for (int j = 0; j < 8; ++j) ASSERT_EQ(plan.read<double>(10)[static_cast<size_t>(i * 8 + j)], 0.5 + sum(i, j, 4, 4, 1, 1, 4));
+    for (int j = 0; j < 8; ++j)
+      ASSERT_EQ(plan.read<double>(10)[static_cast<size_t>(i * 8 + j)],
+                0.5 + sum(i, j, 4, 4, 1, 1, 4));
   auto half = plan.read<uint16_t>(11);
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 16; ++j) {
@@ -150,7 +174,8 @@ TEST(Kernels, CallsRecursionTablesAndPrintf) {
   auto result = plan.read<int>(0);
   for (int i = 0; i < n; ++i) {
     int switched[8] = {5, f1(1), 18, 9, -3, f2(6), -1, -1};
-    int expected = (i & 1 ? f2(i) : f1(i)) + fib[i % 8] + static_cast<int>(i * 0.5 + in[static_cast<size_t>(i)]) +
+    int expected = (i & 1 ? f2(i) : f1(i)) + fib[i % 8] +
+                   static_cast<int>(i * 0.5 + in[static_cast<size_t>(i)]) +
                    static_cast<signed char>(i) + (2 + i % 3) + (1 + i % 3) + switched[i % 8];
     EXPECT_EQ(result[static_cast<size_t>(i)], expected) << i;
   }
@@ -168,7 +193,9 @@ TEST(Kernels, AFailedAssertNamesItsConditionAndLine) {
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->status, RunStatus::Fault);
   EXPECT_EQ(report->findings[0].kind, FindingKind::AssertFailed);
-  EXPECT_NE(report->cause.find("thread 36 of block (1,0,0) fails the assertion \"i < 100\""), std::string::npos) << report->cause;
+  EXPECT_NE(report->cause.find("thread 36 of block (1,0,0) fails the assertion \"i < 100\""),
+            std::string::npos)
+      << report->cause;
 }
 
 TEST(Check, AMissingBarrierIsARaceOfTwoNamedThreads) {
@@ -185,7 +212,8 @@ TEST(Check, AMissingBarrierIsARaceOfTwoNamedThreads) {
   EXPECT_EQ(f.place.source_file, "gemm_race.cu");
   EXPECT_GT(f.times, 1u);
   EXPECT_EQ(f.message.find("thread 32 of block (0,0,0) reads shared+0x"), 0u) << f.message;
-  EXPECT_NE(f.message.find(" written by thread 0 at gemm_race.cu:"), std::string::npos) << f.message;
+  EXPECT_NE(f.message.find(" written by thread 0 at gemm_race.cu:"), std::string::npos)
+      << f.message;
   EXPECT_NE(f.message.find(" with no barrier between"), std::string::npos) << f.message;
 }
 
@@ -197,7 +225,8 @@ TEST(Check, UninitialisedSharedMemoryThatReachesTheOutput) {
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->findings.size(), 1u);
   EXPECT_EQ(report->findings[0].kind, FindingKind::UninitialisedRead);
-  EXPECT_NE(report->findings[0].message.find("which nobody has written"), std::string::npos) << report->findings[0].message;
+  EXPECT_NE(report->findings[0].message.find("which nobody has written"), std::string::npos)
+      << report->findings[0].message;
 }
 
 TEST(Check, CorrectKernelsAreNotAccused) {
@@ -205,7 +234,8 @@ TEST(Check, CorrectKernelsAreNotAccused) {
     GemmCase gemm;
     const char* file;
   };
-  Case cases[] = {{{GemmCase::Kernel::Simt, 93, 70, 77}, "gemm_simt.ptx"}, {{GemmCase::Kernel::MmaSync, 93, 136, 200}, "gemm_mma_sync.ptx"}};
+  Case cases[] = {{{GemmCase::Kernel::Simt, 93, 70, 77}, "gemm_simt.ptx"},
+                  {{GemmCase::Kernel::MmaSync, 93, 136, 200}, "gemm_mma_sync.ptx"}};
   for (Case& c : cases) {
     for (Mode mode : {Mode::Check, Mode::Fuzz}) {
       TestPlan plan = c.gemm.plan(data(c.file));

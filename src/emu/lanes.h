@@ -1,5 +1,6 @@
-// Owns the shapes of lane-wise handlers: 32 lanes at once, all of them or those of a mask, in a portable and an AVX2
-// version chosen when the program is decoded. Both give the same bits (no -ffast-math, no contraction).
+// Owns the shapes of lane-wise handlers: 32 lanes at once, all of them or those of a mask, in a
+// portable and an AVX2 version chosen when the program is decoded. Both give the same bits (no
+// -ffast-math, no contraction).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +29,8 @@ namespace ptxb::emu {
 
 // True where the AVX2 handlers may run.
 bool wide_lanes();
-// For tests: programs decoded from now on use the portable handlers (and arith its own) or the CPU's best again.
+// For tests: programs decoded from now on use the portable handlers (and arith its own) or the
+// CPU's best again.
 void select_lanes(arith::LanePath path);
 struct Handlers {
   Handler portable, wide;
@@ -49,7 +51,8 @@ PTXB_INLINE uint32_t byte_mask(const uint8_t* bytes) {
 #if defined(__SSE2__)
   auto low = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
   auto high = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + 16));
-  return static_cast<uint32_t>(_mm_movemask_epi8(low)) | static_cast<uint32_t>(_mm_movemask_epi8(high)) << 16;
+  return static_cast<uint32_t>(_mm_movemask_epi8(low)) |
+         static_cast<uint32_t>(_mm_movemask_epi8(high)) << 16;
 #else
   uint32_t mask = 0;
   for (uint32_t l = 0; l < 32; ++l) mask |= static_cast<uint32_t>(bytes[l] >> 7) << l;

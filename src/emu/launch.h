@@ -1,4 +1,5 @@
-// Owns the interface between run() and its parts: launches, plan copies, counts. Never executes instructions.
+// Owns the interface between run() and its parts: launches, plan copies, counts. Never executes
+// instructions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +9,8 @@
 
 namespace ptxb::emu {
 
-// Fills the launch's shape from its plan operation; a message when the chip or the kernel does not allow it.
+// Fills the launch's shape from its plan operation; a message when the chip or the kernel does not
+// allow it.
 std::string shape_launch(Launch& launch);
 // Blocks (clusters) that a sampled run executes: the first, the last and seeded others.
 void select_blocks(Launch& launch);

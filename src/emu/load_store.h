@@ -25,6 +25,8 @@ struct Far {
   PTXB_INLINE uint8_t* at(uint32_t l) const { return host[l]; }
 };
 // Register k of a vector operand.
-PTXB_INLINE uint32_t slot(const Insn* i, int k) { return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->x; }
+PTXB_INLINE uint32_t slot(const Insn* i, int k) {
+  return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->x;
+}
 
 }  // namespace ptxb::emu

@@ -26,7 +26,8 @@ std::string hex(uint64_t value) {
 Pages::Pages(uint64_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
   if (size_bytes >= kMapFrom) {
-    void* p = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     data_ = p == MAP_FAILED ? nullptr : static_cast<uint8_t*>(p);
   } else {
     uint64_t rounded = (size_bytes + 63) / 64 * 64;
@@ -36,7 +37,8 @@ Pages::Pages(uint64_t size_bytes) : size_bytes_(size_bytes) {
   if (!data_) size_bytes_ = 0;
 }
 Pages::Pages(Pages&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
 Pages& Pages::operator=(Pages&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
@@ -51,8 +53,9 @@ Pages::~Pages() {
 }
 
 Allocation* Memory::State::find(uint64_t address, uint64_t size_bytes) const {
-  auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
-                                [](uint64_t a, const auto& allocation) { return a < allocation->begin; });
+  auto after =
+      std::upper_bound(allocations.begin(), allocations.end(), address,
+                       [](uint64_t a, const auto& allocation) { return a < allocation->begin; });
   if (after == allocations.begin()) return nullptr;
   Allocation* candidate = std::prev(after)->get();
   if (address >= candidate->end || candidate->end - address < size_bytes) return nullptr;
@@ -60,17 +63,21 @@ Allocation* Memory::State::find(uint64_t address, uint64_t size_bytes) const {
 }
 
 bool Memory::State::near(uint64_t address) const {
-  auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
-                                [](uint64_t a, const auto& allocation) { return a < allocation->begin; });
+  auto after =
+      std::upper_bound(allocations.begin(), allocations.end(), address,
+                       [](uint64_t a, const auto& allocation) { return a < allocation->begin; });
   if (after != allocations.end() && (*after)->begin - address < kMappingBytes) return true;
-  return after != allocations.begin() && address - std::min(address, (*std::prev(after))->end) < kMappingBytes;
+  return after != allocations.begin() &&
+         address - std::min(address, (*std::prev(after))->end) < kMappingBytes;
 }
 
 std::string Memory::State::describe(uint64_t address, uint64_t size_bytes) const {
   if (const Allocation* inside = find(address, 1)) {
     uint64_t over = address + size_bytes > inside->end ? address + size_bytes - inside->end : 0;
     std::string text = inside->name + "+" + hex(address - inside->begin);
-    if (over) text += ", " + std::to_string(over) + " bytes past its end (" + std::to_string(inside->size()) + " bytes)";
+    if (over)
+      text += ", " + std::to_string(over) + " bytes past its end (" +
+              std::to_string(inside->size()) + " bytes)";
     return text;
   }
   const Allocation* below = nullptr;
@@ -80,10 +87,11 @@ std::string Memory::State::describe(uint64_t address, uint64_t size_bytes) const
     if (a->begin > address && !above) above = a.get();
   }
   if (below && address - below->end < kMappingBytes)
-    return hex(address) + ", " + std::to_string(address - below->end) + " bytes after the end of " + below->name + " (" +
-           std::to_string(below->size()) + " bytes)";
+    return hex(address) + ", " + std::to_string(address - below->end) + " bytes after the end of " +
+           below->name + " (" + std::to_string(below->size()) + " bytes)";
   if (above && above->begin - address < kMappingBytes)
-    return hex(address) + ", " + std::to_string(above->begin - address) + " bytes before " + above->name;
+    return hex(address) + ", " + std::to_string(above->begin - address) + " bytes before " +
+           above->name;
   return hex(address) + (address < 4096 ? " (null pointer)" : ", no buffer near");
 }
 
@@ -97,10 +105,14 @@ Result<Memory> Memory::make(const LaunchPlan& plan, const Program& program) {
   uint64_t total = 0;
   auto add = [&](std::string name, uint64_t address, uint64_t size) -> Result<Allocation*> {
     if (size == 0) size = 1;
-    if (size > kMemoryLimit || (total += size) > kMemoryLimit) return limit_error("device memory: more than 64 GiB");
-    if (address == 0 || address > UINT64_MAX - size) return bad_input("device memory: " + name + " has no legal address");
+    if (size > kMemoryLimit || (total += size) > kMemoryLimit)
+      return limit_error("device memory: more than 64 GiB");
+    if (address == 0 || address > UINT64_MAX - size)
+      return bad_input("device memory: " + name + " has no legal address");
     Pages pages(size);
-    if (!pages.data()) return limit_error("device memory: the system gives no " + std::to_string(size) + " bytes for " + name);
+    if (!pages.data())
+      return limit_error("device memory: the system gives no " + std::to_string(size) +
+                         " bytes for " + name);
     auto allocation = std::make_unique<Allocation>();
     allocation->begin = address;
     allocation->end = address + size;
@@ -119,7 +131,8 @@ Result<Memory> Memory::make(const LaunchPlan& plan, const Program& program) {
   }
   for (const ModuleVariable& variable : program.state().variables) {
     PTXB_TRY(Allocation * made, add(variable.name, variable.address, variable.size_bytes));
-    if (!variable.bytes.empty()) std::memcpy(made->host, variable.bytes.data(), variable.bytes.size());
+    if (!variable.bytes.empty())
+      std::memcpy(made->host, variable.bytes.data(), variable.bytes.size());
     made->writable = !variable.constant;
     made->constant = variable.constant;
     made->initialised = true;
@@ -128,7 +141,8 @@ Result<Memory> Memory::make(const LaunchPlan& plan, const Program& program) {
             [](const auto& a, const auto& b) { return a->begin < b->begin; });
   for (size_t i = 1; i < state->allocations.size(); ++i) {
     const Allocation &low = *state->allocations[i - 1], &high = *state->allocations[i];
-    if (low.end > high.begin) return bad_input("device memory: " + low.name + " and " + high.name + " overlap");
+    if (low.end > high.begin)
+      return bad_input("device memory: " + low.name + " and " + high.name + " overlap");
   }
   return Memory(std::move(state));
 }

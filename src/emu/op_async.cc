@@ -1,4 +1,5 @@
-// Owns cp.async and its groups (PTX ISA 9.7.9.25.3). Copies happen at issue; check mode keeps account of what may be seen.
+// Owns cp.async and its groups (PTX ISA 9.7.9.25.3). Copies happen at issue; check mode keeps
+// account of what may be seen.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -16,9 +17,9 @@ using ptx::Operand;
 namespace {
 
 struct Copy {
-  uint32_t source = 0;       // u64 address slot
+  uint32_t source = 0;  // u64 address slot
   int64_t source_offset = 0;
-  uint32_t size_slot = 0;    // u32: bytes that come from memory, the rest are zeros
+  uint32_t size_slot = 0;  // u32: bytes that come from memory, the rest are zeros
   bool has_size = false;
   uint32_t ignore_slot = 0, ignore_xor = 0;  // predicate: nothing comes from memory
   bool has_ignore = false;
@@ -26,10 +27,14 @@ struct Copy {
 
 uint8_t* source_bytes(Warp& w, const Insn* i, uint32_t lane, uint64_t address, uint32_t bytes) {
   const Allocation* hot = w.worker->hot[i->y];
-  if (hot && address >= hot->begin && address < hot->end && hot->end - address >= bytes) return hot->at(address);
+  if (hot && address >= hot->begin && address < hot->end && hot->end - address >= bytes)
+    return hot->at(address);
   const Allocation* found = nullptr;
   uint8_t* at = resolve_quietly(w, lane, Window::Global, address, bytes, Access::Read, &found);
-  if (!at) return resolve(w, i, lane, Window::Global, address, 1, Access::Read) ? resolve(w, i, lane, Window::Global, address + bytes - 1, 1, Access::Read) : nullptr;
+  if (!at)
+    return resolve(w, i, lane, Window::Global, address, 1, Access::Read)
+               ? resolve(w, i, lane, Window::Global, address + bytes - 1, 1, Access::Read)
+               : nullptr;
   w.worker->hot[i->y] = found;
   return at;
 }
@@ -52,14 +57,16 @@ const Insn* copy(Warp& w, const Insn* i) {
     uint32_t size = (ignored >> l & 1) ? 0 : c.has_size ? lanes<U32>(w, c.size_slot)[l] : i->x;
     if (size > i->x) {
       return fault(w, i, FindingKind::AsyncHazard,
-                   thread_text(w, l) + " copies " + std::to_string(size) + " source bytes with a copy size of " + std::to_string(i->x),
+                   thread_text(w, l) + " copies " + std::to_string(size) +
+                       " source bytes with a copy size of " + std::to_string(i->x),
                    "src-size must not exceed cp-size");
     }
     uint64_t address = from[l] + static_cast<uint64_t>(c.source_offset);
     if (size && (address & (i->x - 1))) {
       return fault(w, i, FindingKind::Misaligned,
-                   thread_text(w, l) + " copies from " + place_text(w, Window::Global, address, size) + " (address " + hex_text(address) +
-                       "), which is not a multiple of " + std::to_string(i->x));
+                   thread_text(w, l) + " copies from " +
+                       place_text(w, Window::Global, address, size) + " (address " +
+                       hex_text(address) + "), which is not a multiple of " + std::to_string(i->x));
     }
     const uint8_t* source = size ? source_bytes(w, i, l, address, size) : nullptr;
     if (size && !source) return nullptr;
@@ -75,7 +82,9 @@ const Insn* copy(Warp& w, const Insn* i) {
 
 bool decode_copy(Decoder& d) {
   const Operand &to = d.operand(0), &from = d.operand(1), &size = d.operand(2);
-  if (size.kind != Operand::Kind::Immediate || (size.bits != 4 && size.bits != 8 && size.bits != 16)) return d.refuse("copy size");
+  if (size.kind != Operand::Kind::Immediate ||
+      (size.bits != 4 && size.bits != 8 && size.bits != 16))
+    return d.refuse("copy size");
   if (d.has(Modifier::Cg) && size.bits != 16) return d.refuse(".cg copies 16 bytes");
   size_t count = d.operands() - (d.has(Modifier::L2CacheHint) ? 1 : 0);
   if (count > 4) return d.refuse("");
@@ -96,8 +105,9 @@ bool decode_copy(Decoder& d) {
   c.source_offset = from.offset;
   if (d.refused()) return false;
   uint32_t ordinal = d.memory_ordinal();
-  emit_async_copy_check(d, {base, to.offset, c.source, c.source_offset, static_cast<uint32_t>(size.bits), c.size_slot, c.has_size,
-                            c.ignore_slot, c.ignore_xor, c.has_ignore});
+  emit_async_copy_check(
+      d, {base, to.offset, c.source, c.source_offset, static_cast<uint32_t>(size.bits), c.size_slot,
+          c.has_size, c.ignore_slot, c.ignore_xor, c.has_ignore});
   Insn& insn = d.emit(copy);
   insn.a = base;
   insn.imm = to.offset;
@@ -111,13 +121,15 @@ bool decode_copy(Decoder& d) {
 
 bool decode_async(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::CpAsync: return decode_copy(d);
+    case Opcode::CpAsync:
+      return decode_copy(d);
     case Opcode::CpAsyncCommitGroup:
       emit_async_commit_check(d);
       d.emit(nothing_handler());
       return true;
     case Opcode::CpAsyncWaitGroup:
-      if (d.operand(0).kind != Operand::Kind::Immediate) return d.refuse("a group count that is no constant");
+      if (d.operand(0).kind != Operand::Kind::Immediate)
+        return d.refuse("a group count that is no constant");
       emit_async_wait_check(d, static_cast<uint32_t>(d.operand(0).bits));
       d.emit(nothing_handler());
       return true;
@@ -126,7 +138,8 @@ bool decode_async(Decoder& d) {
       emit_async_wait_check(d, 0);
       d.emit(nothing_handler());
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

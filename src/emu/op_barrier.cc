@@ -1,4 +1,5 @@
-// Owns barriers of a CTA and of a cluster: bar, barrier, barrier.cluster (PTX ISA 9.7.13.1-3). Never picks who runs next.
+// Owns barriers of a CTA and of a cluster: bar, barrier, barrier.cluster (PTX ISA 9.7.13.1-3).
+// Never picks who runs next.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
@@ -26,7 +27,8 @@ uint32_t arrived_threads(const Cta& cta, const Barrier& b) {
   for (const auto& warp : cta.warps) {
     uint32_t there = b.lanes[warp->index];
     if (there == 0) continue;
-    total += (there & warp->live()) == warp->live() ? 32u : static_cast<uint32_t>(std::popcount(there));
+    total +=
+        (there & warp->live()) == warp->live() ? 32u : static_cast<uint32_t>(std::popcount(there));
   }
   return total;
 }
@@ -50,7 +52,8 @@ void release(Cta& cta, uint32_t id) {
       if (!is_red(at)) continue;
       uint8_t* d = s.frame->registers + at->d;
       if (at->n == static_cast<uint16_t>(Kind::RedPopc)) {
-        for (uint32_t rest = s.mask; rest; rest &= rest - 1) reinterpret_cast<U32*>(d)[std::countr_zero(rest)] = b.popc;
+        for (uint32_t rest = s.mask; rest; rest &= rest - 1)
+          reinterpret_cast<U32*>(d)[std::countr_zero(rest)] = b.popc;
       } else {
         bool value = at->n == static_cast<uint16_t>(Kind::RedAnd) ? b.all : b.any;
         U32& p = *reinterpret_cast<U32*>(d);
@@ -62,32 +65,39 @@ void release(Cta& cta, uint32_t id) {
 }
 
 const Insn* misuse(Warp& w, const Insn* i, std::string what) {
-  return fault(w, i, FindingKind::BarrierMisuse, thread_text(w, static_cast<uint32_t>(std::countr_zero(w.exec))) + " " + what);
+  return fault(w, i, FindingKind::BarrierMisuse,
+               thread_text(w, static_cast<uint32_t>(std::countr_zero(w.exec))) + " " + what);
 }
 
-// a: barrier, b: thread count (n given by flags kBackward), c: predicate of bar.red, x: its xor mask.
+// a: barrier, b: thread count (n given by flags kBackward), c: predicate of bar.red, x: its xor
+// mask.
 const Insn* barrier(Warp& w, const Insn* i) {
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(w.exec));
   const U32* ids = lanes<U32>(w, i->a);
   uint32_t id = ids[lane];
   uint32_t count = i->y ? lanes<U32>(w, i->b)[lane] : 0;
   for (uint32_t rest = w.exec; rest; rest &= rest - 1)
-    if (ids[std::countr_zero(rest)] != id) return misuse(w, i, "and others of its warp name different barriers");
-  if (id > 15) return misuse(w, i, "names barrier " + std::to_string(id) + "; there are 16, 0 to 15");
+    if (ids[std::countr_zero(rest)] != id)
+      return misuse(w, i, "and others of its warp name different barriers");
+  if (id > 15)
+    return misuse(w, i, "names barrier " + std::to_string(id) + "; there are 16, 0 to 15");
   if (i->y && (count == 0 || count % 32 || count > 1024)) {
-    return misuse(w, i, "gives barrier " + std::to_string(id) + " a thread count of " + std::to_string(count) +
-                            "; it must be a multiple of 32 up to 1024");
+    return misuse(w, i,
+                  "gives barrier " + std::to_string(id) + " a thread count of " +
+                      std::to_string(count) + "; it must be a multiple of 32 up to 1024");
   }
   Cta& cta = *w.cta;
   Barrier& b = cta.barriers[id];
   if (b.in_use && b.expected != count) {
-    return misuse(w, i, "gives barrier " + std::to_string(id) + " a count of " + std::to_string(count) + " (0: all threads) while others wait for " +
-                            std::to_string(b.expected));
+    return misuse(w, i,
+                  "gives barrier " + std::to_string(id) + " a count of " + std::to_string(count) +
+                      " (0: all threads) while others wait for " + std::to_string(b.expected));
   }
   b.in_use = true;
   b.expected = count;
   b.last_arrival = i;
-  // The same lanes again before the barrier completes (bar.arrive twice): the hardware counts the warp again.
+  // The same lanes again before the barrier completes (bar.arrive twice): the hardware counts the
+  // warp again.
   if (b.lanes[w.index] & w.exec) b.repeated += 32;
   b.lanes[w.index] |= w.exec;
   if (is_red(i)) {
@@ -148,7 +158,8 @@ const Insn* cluster_arrive(Warp& w, const Insn* i) {
 }
 
 const Insn* cluster_wait(Warp& w, const Insn* i) {
-  if (w.exec & ~(w.cluster_arrived | w.cluster_done)) return misuse(w, i, "waits at barrier.cluster without having arrived");
+  if (w.exec & ~(w.cluster_arrived | w.cluster_done))
+    return misuse(w, i, "waits at barrier.cluster without having arrived");
   if ((w.exec & ~w.cluster_done) == 0) {
     w.cluster_done &= ~w.exec;
     return i + 1;
@@ -159,7 +170,10 @@ const Insn* cluster_wait(Warp& w, const Insn* i) {
 bool decode_bar(Decoder& d, bool reduces) {
   Kind kind = Kind::Sync;
   if (d.opcode() == Opcode::BarArrive || d.opcode() == Opcode::BarrierArrive) kind = Kind::Arrive;
-  if (reduces) kind = d.has(Modifier::Popc) ? Kind::RedPopc : d.has(Modifier::And) ? Kind::RedAnd : Kind::RedOr;
+  if (reduces)
+    kind = d.has(Modifier::Popc)  ? Kind::RedPopc
+           : d.has(Modifier::And) ? Kind::RedAnd
+                                  : Kind::RedOr;
   size_t first = reduces ? 1 : 0;
   size_t names = d.operands() - first - (reduces ? 1 : 0);
   uint32_t id = d.source(first, 4);

@@ -1,5 +1,5 @@
-// Owns control instructions that are no plain branch: brx.idx, call, ret, exit, trap, nanosleep and the like (PTX ISA
-// 9.7.12, 9.7.19), and the device functions that the driver provides.
+// Owns control instructions that are no plain branch: brx.idx, call, ret, exit, trap, nanosleep
+// and the like (PTX ISA 9.7.12, 9.7.19), and the device functions that the driver provides.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -30,8 +30,8 @@ struct CallSite {
 };
 
 // Offsets of variables laid out one after the other, as in a callee's frame (program.cc).
-std::vector<std::pair<uint32_t, uint32_t>> natural_layout(const std::vector<ptx::Variable>& params,
-                                                          const std::vector<ptx::Variable>& returns) {
+std::vector<std::pair<uint32_t, uint32_t>> natural_layout(
+    const std::vector<ptx::Variable>& params, const std::vector<ptx::Variable>& returns) {
   std::vector<std::pair<uint32_t, uint32_t>> places;
   uint64_t at = 0;
   for (const auto* list : {&params, &returns}) {
@@ -47,7 +47,9 @@ std::vector<std::pair<uint32_t, uint32_t>> natural_layout(const std::vector<ptx:
 
 uint32_t callee_base(const Frame& frame) { return frame.local_base + frame.code->local_bytes; }
 
-uint8_t* stack(Warp& w, uint32_t lane, uint64_t offset) { return w.local.data() + uint64_t{lane} * w.local_stride + offset; }
+uint8_t* stack(Warp& w, uint32_t lane, uint64_t offset) {
+  return w.local.data() + uint64_t{lane} * w.local_stride + offset;
+}
 
 const Insn* enter(Warp& w, const Insn* i, const CallSite& site, const Code& callee) {
   Frame& frame = w.frame();
@@ -55,14 +57,16 @@ const Insn* enter(Warp& w, const Insn* i, const CallSite& site, const Code& call
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(w.exec));
   if (frame.depth + 1 >= kDepthLimit || uint64_t{base} + callee.local_bytes > w.local_stride) {
     return fault(w, i, FindingKind::OutOfBounds,
-                 thread_text(w, lane) + " overflows its stack at call depth " + std::to_string(frame.depth + 1) + " (" +
-                     callee.function->name + ")",
-                 "unbounded recursion? the emulator gives a thread " + std::to_string(w.local_stride) + " bytes");
+                 thread_text(w, lane) + " overflows its stack at call depth " +
+                     std::to_string(frame.depth + 1) + " (" + callee.function->name + ")",
+                 "unbounded recursion? the emulator gives a thread " +
+                     std::to_string(w.local_stride) + " bytes");
   }
   for (const Piece& piece : site.arguments)
     for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
       uint32_t l = static_cast<uint32_t>(std::countr_zero(rest));
-      std::memcpy(stack(w, l, base + piece.callee), stack(w, l, frame.local_base + piece.caller), piece.bytes);
+      std::memcpy(stack(w, l, base + piece.callee), stack(w, l, frame.local_base + piece.caller),
+                  piece.bytes);
     }
   Frame* pushed = push_frame(w, callee, &frame, i + 1, w.exec, base);
   w.split().frame = pushed;
@@ -79,21 +83,30 @@ const Insn* call_indirect(Warp& w, const Insn* i) {
   const CallSite& site = *static_cast<const CallSite*>(i->more);
   const U64* address = lanes<U64>(w, i->a);
   uint32_t first = static_cast<uint32_t>(std::countr_zero(w.exec)), same = 0;
-  for (uint32_t l = 0; l < 32; ++l) same |= static_cast<uint32_t>(address[l] == address[first]) << l;
+  for (uint32_t l = 0; l < 32; ++l)
+    same |= static_cast<uint32_t>(address[l] == address[first]) << l;
   same &= w.exec;
   const auto& known = w.worker->launch.kernel.by_address;
   auto found = known.find(address[first]);
   if (found == known.end() || found->second == w.worker->launch.kernel.entry) {
-    return fault(w, i, FindingKind::WildPointer, thread_text(w, first) + " calls " + hex_text(address[first]) + ", which is no function");
+    return fault(
+        w, i, FindingKind::WildPointer,
+        thread_text(w, first) + " calls " + hex_text(address[first]) + ", which is no function");
   }
   const Code& callee = *found->second;
-  auto matches = [](const std::vector<Piece>& pieces, const std::vector<std::pair<uint32_t, uint32_t>>& places) {
+  auto matches = [](const std::vector<Piece>& pieces,
+                    const std::vector<std::pair<uint32_t, uint32_t>>& places) {
     return pieces.size() == places.size() &&
-           std::equal(pieces.begin(), pieces.end(), places.begin(), [](const Piece& p, const auto& q) { return p.callee == q.first && p.bytes == q.second; });
+           std::equal(pieces.begin(), pieces.end(), places.begin(),
+                      [](const Piece& p, const auto& q) {
+                        return p.callee == q.first && p.bytes == q.second;
+                      });
   };
-  if (!matches(site.arguments, callee.param_copies) || !matches(site.results, callee.return_places)) {
+  if (!matches(site.arguments, callee.param_copies) ||
+      !matches(site.results, callee.return_places)) {
     return fault(w, i, FindingKind::IllegalInstruction,
-                 thread_text(w, first) + " calls " + callee.function->name + " through a prototype that does not fit it");
+                 thread_text(w, first) + " calls " + callee.function->name +
+                     " through a prototype that does not fit it");
   }
   // Lanes with other targets take their own turn at this instruction.
   if (same != w.exec) diverge(w, i, i, w.exec & ~same, nullptr);
@@ -106,17 +119,20 @@ const Insn* take_results(Warp& w, const Insn* i) {
   for (const Piece& piece : site.results)
     for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
       uint32_t l = static_cast<uint32_t>(std::countr_zero(rest));
-      std::memcpy(stack(w, l, frame.local_base + piece.caller), stack(w, l, callee_base(frame) + piece.callee), piece.bytes);
+      std::memcpy(stack(w, l, frame.local_base + piece.caller),
+                  stack(w, l, callee_base(frame) + piece.callee), piece.bytes);
     }
   return i + 1;
 }
 
 // Matches the operands of a call with the places of parameters; false after a refusal.
-bool pieces_of(Decoder& d, const Operand& list, const std::vector<std::pair<uint32_t, uint32_t>>& places, size_t first, size_t count,
+bool pieces_of(Decoder& d, const Operand& list,
+               const std::vector<std::pair<uint32_t, uint32_t>>& places, size_t first, size_t count,
                std::vector<Piece>& out) {
   std::vector<Operand> members;
   if (list.kind == Operand::Kind::Vector) members = list.elements;
-  if (members.size() != count) return d.refuse("a call with another number of arguments than the function has");
+  if (members.size() != count)
+    return d.refuse("a call with another number of arguments than the function has");
   for (size_t k = 0; k < count; ++k) {
     auto local = d.symbols().local.find(members[k].symbol);
     if (members[k].kind != Operand::Kind::Symbol || local == d.symbols().local.end())
@@ -155,7 +171,8 @@ bool decode_indirect(Decoder& d) {
   auto places = natural_layout(params, returns);
   CallSite site;
   if (!pieces_of(d, d.operand(2), places, 0, params.size(), site.arguments)) return false;
-  if (!pieces_of(d, d.operand(0), places, params.size(), returns.size(), site.results)) return false;
+  if (!pieces_of(d, d.operand(0), places, params.size(), returns.size(), site.results))
+    return false;
   uint32_t address = d.source(callee, 8);
   if (d.refused()) return false;
   return place_call(d, call_indirect, address, std::move(site));
@@ -168,11 +185,16 @@ bool decode_call(Decoder& d) {
   if (!f) return d.refuse("call of " + callee.symbol + ", which the module does not declare");
   if (f->is_declaration) return decode_device_function(d, *f);
   auto found = d.kernel().functions.find(f->name);
-  if (found == d.kernel().functions.end() || f->is_entry) return d.refuse("call of " + callee.symbol);
+  if (found == d.kernel().functions.end() || f->is_entry)
+    return d.refuse("call of " + callee.symbol);
   CallSite site;
   site.callee = found->second.get();
-  if (!pieces_of(d, d.operand(2), site.callee->param_copies, 0, site.callee->param_copies.size(), site.arguments)) return false;
-  if (!pieces_of(d, d.operand(0), site.callee->return_places, 0, site.callee->return_places.size(), site.results)) return false;
+  if (!pieces_of(d, d.operand(2), site.callee->param_copies, 0, site.callee->param_copies.size(),
+                 site.arguments))
+    return false;
+  if (!pieces_of(d, d.operand(0), site.callee->return_places, 0, site.callee->return_places.size(),
+                 site.results))
+    return false;
   return place_call(d, call, 0, std::move(site));
 }
 
@@ -193,8 +215,9 @@ bool decode_indexed(Decoder& d) {
 }
 
 const Insn* trap(Warp& w, const Insn* i) {
-  return fault(w, i, FindingKind::Trap, thread_text(w, static_cast<uint32_t>(std::countr_zero(w.mask))) + " executes " +
-                                            (i->n ? "brkpt" : "trap"));
+  return fault(w, i, FindingKind::Trap,
+               thread_text(w, static_cast<uint32_t>(std::countr_zero(w.mask))) + " executes " +
+                   (i->n ? "brkpt" : "trap"));
 }
 
 // Time passes; a loop around it polls and yields by itself.
@@ -205,7 +228,8 @@ const Insn* nanosleep(Warp& w, const Insn* i) {
 
 bool decode_setmaxnreg(Decoder& d) {
   const Operand& count = d.operand(0);
-  if (count.kind != Operand::Kind::Immediate || count.bits < 24 || count.bits > 256 || count.bits % 8)
+  if (count.kind != Operand::Kind::Immediate || count.bits < 24 || count.bits > 256 ||
+      count.bits % 8)
     return d.refuse("a register count outside 24..256 or no multiple of 8");
   d.emit(nothing_handler());
   return true;
@@ -215,8 +239,10 @@ bool decode_setmaxnreg(Decoder& d) {
 
 bool decode_control(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::BrxIdx: return decode_indexed(d);
-    case Opcode::Call: return decode_call(d);
+    case Opcode::BrxIdx:
+      return decode_indexed(d);
+    case Opcode::Call:
+      return decode_call(d);
     case Opcode::Ret:
       d.emit(d.function().is_entry ? exit_handler() : return_handler());
       return true;
@@ -238,8 +264,10 @@ bool decode_control(Decoder& d) {
     case Opcode::Griddepcontrol:  // launches run one after the other: every dependency is met
       d.emit(nothing_handler());
       return true;
-    case Opcode::Setmaxnreg: return decode_setmaxnreg(d);
-    default: return false;
+    case Opcode::Setmaxnreg:
+      return decode_setmaxnreg(d);
+    default:
+      return false;
   }
 }
 

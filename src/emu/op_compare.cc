@@ -27,10 +27,12 @@ std::optional<Code> integer_code(const Decoder& d) {
 }
 std::optional<FloatCompare> float_code(const Decoder& d) {
   static constexpr std::pair<Modifier, FloatCompare> kCodes[] = {
-      {Modifier::Eq, FloatCompare::Eq},   {Modifier::Ne, FloatCompare::Ne},   {Modifier::Lt, FloatCompare::Lt},
-      {Modifier::Le, FloatCompare::Le},   {Modifier::Gt, FloatCompare::Gt},   {Modifier::Ge, FloatCompare::Ge},
-      {Modifier::Equ, FloatCompare::Equ}, {Modifier::Neu, FloatCompare::Neu}, {Modifier::Ltu, FloatCompare::Ltu},
-      {Modifier::Leu, FloatCompare::Leu}, {Modifier::Gtu, FloatCompare::Gtu}, {Modifier::Geu, FloatCompare::Geu},
+      {Modifier::Eq, FloatCompare::Eq},   {Modifier::Ne, FloatCompare::Ne},
+      {Modifier::Lt, FloatCompare::Lt},   {Modifier::Le, FloatCompare::Le},
+      {Modifier::Gt, FloatCompare::Gt},   {Modifier::Ge, FloatCompare::Ge},
+      {Modifier::Equ, FloatCompare::Equ}, {Modifier::Neu, FloatCompare::Neu},
+      {Modifier::Ltu, FloatCompare::Ltu}, {Modifier::Leu, FloatCompare::Leu},
+      {Modifier::Gtu, FloatCompare::Gtu}, {Modifier::Geu, FloatCompare::Geu},
       {Modifier::Num, FloatCompare::Num}, {Modifier::Nan, FloatCompare::Nan}};
   for (const auto& [modifier, code] : kCodes)
     if (d.has(modifier)) return code;
@@ -40,12 +42,18 @@ std::optional<FloatCompare> float_code(const Decoder& d) {
 template <Code code, class T>
 constexpr bool holds(T a, T b) {
   switch (code) {
-    case Code::Eq: return a == b;
-    case Code::Ne: return a != b;
-    case Code::Lt: return a < b;
-    case Code::Le: return a <= b;
-    case Code::Gt: return a > b;
-    case Code::Ge: return a >= b;
+    case Code::Eq:
+      return a == b;
+    case Code::Ne:
+      return a != b;
+    case Code::Lt:
+      return a < b;
+    case Code::Le:
+      return a <= b;
+    case Code::Gt:
+      return a > b;
+    case Code::Ge:
+      return a >= b;
   }
   return false;
 }
@@ -54,28 +62,43 @@ constexpr bool holds(T a, T b) {
 template <Code code, class T>
 Handlers plain_integer() {
   using Lane = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  return compare<Of<[](Lane a, Lane b) { return holds<code>(static_cast<T>(a), static_cast<T>(b)); }>, Lane>();
+  return compare<
+      Of<[](Lane a, Lane b) { return holds<code>(static_cast<T>(a), static_cast<T>(b)); }>, Lane>();
 }
 template <class T>
 Handlers plain_integer(Code code) {
   switch (code) {
-    case Code::Eq: return plain_integer<Code::Eq, T>();
-    case Code::Ne: return plain_integer<Code::Ne, T>();
-    case Code::Lt: return plain_integer<Code::Lt, T>();
-    case Code::Le: return plain_integer<Code::Le, T>();
-    case Code::Gt: return plain_integer<Code::Gt, T>();
-    case Code::Ge: break;
+    case Code::Eq:
+      return plain_integer<Code::Eq, T>();
+    case Code::Ne:
+      return plain_integer<Code::Ne, T>();
+    case Code::Lt:
+      return plain_integer<Code::Lt, T>();
+    case Code::Le:
+      return plain_integer<Code::Le, T>();
+    case Code::Gt:
+      return plain_integer<Code::Gt, T>();
+    case Code::Ge:
+      break;
   }
   return plain_integer<Code::Ge, T>();
 }
 Handlers plain_integer(Type type, Code code) {
   switch (type) {
-    case Type::U16: case Type::B16: return plain_integer<uint16_t>(code);
-    case Type::S16: return plain_integer<int16_t>(code);
-    case Type::S32: return plain_integer<int32_t>(code);
-    case Type::U64: case Type::B64: return plain_integer<uint64_t>(code);
-    case Type::S64: return plain_integer<int64_t>(code);
-    default: return plain_integer<uint32_t>(code);
+    case Type::U16:
+    case Type::B16:
+      return plain_integer<uint16_t>(code);
+    case Type::S16:
+      return plain_integer<int16_t>(code);
+    case Type::S32:
+      return plain_integer<int32_t>(code);
+    case Type::U64:
+    case Type::B64:
+      return plain_integer<uint64_t>(code);
+    case Type::S64:
+      return plain_integer<int64_t>(code);
+    default:
+      return plain_integer<uint32_t>(code);
   }
 }
 
@@ -103,12 +126,18 @@ struct General {
 template <class T>
 bool integer_holds(Code code, T a, T b) {
   switch (code) {
-    case Code::Eq: return holds<Code::Eq>(a, b);
-    case Code::Ne: return holds<Code::Ne>(a, b);
-    case Code::Lt: return holds<Code::Lt>(a, b);
-    case Code::Le: return holds<Code::Le>(a, b);
-    case Code::Gt: return holds<Code::Gt>(a, b);
-    case Code::Ge: return holds<Code::Ge>(a, b);
+    case Code::Eq:
+      return holds<Code::Eq>(a, b);
+    case Code::Ne:
+      return holds<Code::Ne>(a, b);
+    case Code::Lt:
+      return holds<Code::Lt>(a, b);
+    case Code::Le:
+      return holds<Code::Le>(a, b);
+    case Code::Gt:
+      return holds<Code::Gt>(a, b);
+    case Code::Ge:
+      return holds<Code::Ge>(a, b);
   }
   return false;
 }
@@ -119,20 +148,33 @@ uint32_t compare_lane(Warp& w, const Insn* i, const General& g, uint32_t l) {
   if (ptx::size_bits(g.type) == 64) {
     uint64_t a = lanes<U64>(w, i->a)[l], b = lanes<U64>(w, i->b)[l];
     if (g.type == Type::F64) return arith::compare_f64(g.float_code, a, b);
-    if (g.type == Type::S64) return integer_holds(g.code, static_cast<int64_t>(a), static_cast<int64_t>(b));
+    if (g.type == Type::S64)
+      return integer_holds(g.code, static_cast<int64_t>(a), static_cast<int64_t>(b));
     return integer_holds(g.code, a, b);
   }
   uint32_t a = lanes<U32>(w, i->a)[l], b = lanes<U32>(w, i->b)[l];
   switch (g.type) {
-    case Type::F32: return arith::compare_f32(g.float_code, a, b, control);
-    case Type::F16: return arith::compare_half(g.float_code, Half::F16, static_cast<uint16_t>(a), static_cast<uint16_t>(b), control);
-    case Type::BF16: return arith::compare_half(g.float_code, Half::BF16, static_cast<uint16_t>(a), static_cast<uint16_t>(b), control);
-    case Type::F16x2: return arith::compare_half2(g.float_code, Half::F16, a, b, control);
-    case Type::BF16x2: return arith::compare_half2(g.float_code, Half::BF16, a, b, control);
-    case Type::S16: return integer_holds(g.code, static_cast<int16_t>(a), static_cast<int16_t>(b));
-    case Type::U16: case Type::B16: return integer_holds(g.code, static_cast<uint16_t>(a), static_cast<uint16_t>(b));
-    case Type::S32: return integer_holds(g.code, static_cast<int32_t>(a), static_cast<int32_t>(b));
-    default: return integer_holds(g.code, a, b);
+    case Type::F32:
+      return arith::compare_f32(g.float_code, a, b, control);
+    case Type::F16:
+      return arith::compare_half(g.float_code, Half::F16, static_cast<uint16_t>(a),
+                                 static_cast<uint16_t>(b), control);
+    case Type::BF16:
+      return arith::compare_half(g.float_code, Half::BF16, static_cast<uint16_t>(a),
+                                 static_cast<uint16_t>(b), control);
+    case Type::F16x2:
+      return arith::compare_half2(g.float_code, Half::F16, a, b, control);
+    case Type::BF16x2:
+      return arith::compare_half2(g.float_code, Half::BF16, a, b, control);
+    case Type::S16:
+      return integer_holds(g.code, static_cast<int16_t>(a), static_cast<int16_t>(b));
+    case Type::U16:
+    case Type::B16:
+      return integer_holds(g.code, static_cast<uint16_t>(a), static_cast<uint16_t>(b));
+    case Type::S32:
+      return integer_holds(g.code, static_cast<int32_t>(a), static_cast<int32_t>(b));
+    default:
+      return integer_holds(g.code, a, b);
   }
 }
 
@@ -150,7 +192,9 @@ const Insn* general(Warp& w, const Insn* i) {
   if (g.combine != General::Combine::None) {
     uint32_t c = predicate(w, g.with_slot) ^ g.with_xor;
     auto apply = [&](uint32_t t) {
-      return g.combine == General::Combine::And ? t & c : g.combine == General::Combine::Or ? t | c : t ^ c;
+      return g.combine == General::Combine::And  ? t & c
+             : g.combine == General::Combine::Or ? t | c
+                                                 : t ^ c;
     };
     first = apply(first);
     second = apply(second);
@@ -169,7 +213,8 @@ const Insn* general(Warp& w, const Insn* i) {
     case General::Result::Pair:
       for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
         auto l = std::countr_zero(rest);
-        lanes<U32>(w, i->d)[l] = ((first >> l & 1) ? g.one_bits & 0xffff : 0) | ((second >> l & 1) ? g.one_bits & 0xffff0000u : 0);
+        lanes<U32>(w, i->d)[l] = ((first >> l & 1) ? g.one_bits & 0xffff : 0) |
+                                 ((second >> l & 1) ? g.one_bits & 0xffff0000u : 0);
       }
       break;
   }
@@ -193,7 +238,9 @@ std::optional<General> general_of(Decoder& d, Type type) {
     g.code = *code;
   }
   if (d.operands() > 3) {
-    g.combine = d.has(Modifier::Or) ? General::Combine::Or : d.has(Modifier::Xor) ? General::Combine::Xor : General::Combine::And;
+    g.combine = d.has(Modifier::Or)    ? General::Combine::Or
+                : d.has(Modifier::Xor) ? General::Combine::Xor
+                                       : General::Combine::And;
     g.with_slot = d.predicate_source(d.operand(3));
     g.with_xor = d.operand(3).negated ? kAll : 0;
   }
@@ -254,12 +301,24 @@ bool decode_set(Decoder& d) {
   if (!g) return d.refuse("");
   g->result = g->pair ? General::Result::Pair : General::Result::Value;
   switch (to_type) {
-    case Type::F32: g->one_bits = 0x3f800000u; break;
-    case Type::F16: g->one_bits = 0x3c00u; break;
-    case Type::BF16: g->one_bits = 0x3f80u; break;
-    case Type::F16x2: g->one_bits = 0x3c003c00u; break;
-    case Type::BF16x2: g->one_bits = 0x3f803f80u; break;
-    default: g->one_bits = 0xffffffffu; break;
+    case Type::F32:
+      g->one_bits = 0x3f800000u;
+      break;
+    case Type::F16:
+      g->one_bits = 0x3c00u;
+      break;
+    case Type::BF16:
+      g->one_bits = 0x3f80u;
+      break;
+    case Type::F16x2:
+      g->one_bits = 0x3c003c00u;
+      break;
+    case Type::BF16x2:
+      g->one_bits = 0x3f803f80u;
+      break;
+    default:
+      g->one_bits = 0xffffffffu;
+      break;
   }
   if (g->pair && (to_type == Type::F32)) return d.refuse("");
   uint32_t a = d.source(1, width), b = d.source(2, width), to = d.destination(0, 4);
@@ -321,7 +380,8 @@ const Insn* slct(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     auto l = std::countr_zero(rest);
     uint32_t c = lanes<U32>(w, i->c)[l];
-    bool first = (i->n & 1) ? arith::compare_f32(FloatCompare::Ge, c, 0, {.ftz = (i->n & 2) != 0}) : !(c >> 31);
+    bool first = (i->n & 1) ? arith::compare_f32(FloatCompare::Ge, c, 0, {.ftz = (i->n & 2) != 0})
+                            : !(c >> 31);
     lanes<T>(w, i->d)[l] = first ? lanes<T>(w, i->a)[l] : lanes<T>(w, i->b)[l];
   }
   return i + 1;
@@ -329,7 +389,8 @@ const Insn* slct(Warp& w, const Insn* i) {
 bool decode_slct(Decoder& d) {
   int width = ptx::size_bits(d.type()) == 64 ? 8 : 4;
   if (!emit_ternary(d, width == 8 ? slct<uint64_t> : slct<uint32_t>, width, width, 4)) return false;
-  d.code().insns.back().n = static_cast<uint16_t>((d.type(1) == Type::F32 ? 1 : 0) | (d.has(Modifier::Ftz) ? 2 : 0));
+  d.code().insns.back().n =
+      static_cast<uint16_t>((d.type(1) == Type::F32 ? 1 : 0) | (d.has(Modifier::Ftz) ? 2 : 0));
   return true;
 }
 
@@ -337,11 +398,16 @@ bool decode_slct(Decoder& d) {
 
 bool decode_compare(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::Setp: return decode_setp(d);
-    case Opcode::Set: return decode_set(d);
-    case Opcode::Selp: return decode_selp(d);
-    case Opcode::Slct: return decode_slct(d);
-    default: return false;
+    case Opcode::Setp:
+      return decode_setp(d);
+    case Opcode::Set:
+      return decode_set(d);
+    case Opcode::Selp:
+      return decode_selp(d);
+    case Opcode::Slct:
+      return decode_slct(d);
+    default:
+      return false;
   }
 }
 

@@ -1,4 +1,5 @@
-// Owns floating-point instructions (PTX ISA 9.7.3, 9.7.4) by the arithmetic of arith/. Never rounds by itself.
+// Owns floating-point instructions (PTX ISA 9.7.3, 9.7.4) by the arithmetic of arith/. Never
+// rounds by itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/arith/approx.h"
 #include "emu/arith/float_ops.h"
@@ -57,7 +58,8 @@ const Insn* lane_ternary(Warp& w, const Insn* i) {
 
 // Scalar functions of arith, lane by lane; the control is packed into Insn::imm.
 uint64_t pack(FloatControl c) {
-  return static_cast<uint64_t>(c.round) | uint64_t{c.ftz} << 8 | uint64_t{c.sat} << 9 | uint64_t{c.relu} << 10 | uint64_t{c.oob} << 11;
+  return static_cast<uint64_t>(c.round) | uint64_t{c.ftz} << 8 | uint64_t{c.sat} << 9 |
+         uint64_t{c.relu} << 10 | uint64_t{c.oob} << 11;
 }
 FloatControl unpack(int64_t bits) {
   FloatControl c;
@@ -69,10 +71,14 @@ FloatControl unpack(int64_t bits) {
   return c;
 }
 uint64_t pack(MinMaxControl c) {
-  return uint64_t{c.ftz} | uint64_t{c.nan} << 1 | uint64_t{c.xorsign_abs} << 2 | uint64_t{c.abs} << 3;
+  return uint64_t{c.ftz} | uint64_t{c.nan} << 1 | uint64_t{c.xorsign_abs} << 2 |
+         uint64_t{c.abs} << 3;
 }
 MinMaxControl unpack_min_max(int64_t bits) {
-  return {.ftz = (bits & 1) != 0, .nan = (bits & 2) != 0, .xorsign_abs = (bits & 4) != 0, .abs = (bits & 8) != 0};
+  return {.ftz = (bits & 1) != 0,
+          .nan = (bits & 2) != 0,
+          .xorsign_abs = (bits & 4) != 0,
+          .abs = (bits & 8) != 0};
 }
 
 // f(control, lane values...) for the lanes of the mask.
@@ -99,7 +105,8 @@ const Insn* scalar3(Warp& w, const Insn* i) {
   FloatControl control = unpack(i->imm);
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     auto l = std::countr_zero(rest);
-    lanes<T>(w, i->d)[l] = f(lanes<T>(w, i->a)[l], lanes<T>(w, i->b)[l], lanes<T>(w, i->c)[l], control);
+    lanes<T>(w, i->d)[l] =
+        f(lanes<T>(w, i->a)[l], lanes<T>(w, i->b)[l], lanes<T>(w, i->c)[l], control);
   }
   return i + 1;
 }
@@ -108,7 +115,8 @@ const Insn* extreme3(Warp& w, const Insn* i) {
   MinMaxControl control = unpack_min_max(i->imm);
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     auto l = std::countr_zero(rest);
-    lanes<U32>(w, i->d)[l] = f(lanes<U32>(w, i->a)[l], lanes<U32>(w, i->b)[l], lanes<U32>(w, i->c)[l], control);
+    lanes<U32>(w, i->d)[l] =
+        f(lanes<U32>(w, i->a)[l], lanes<U32>(w, i->b)[l], lanes<U32>(w, i->c)[l], control);
   }
   return i + 1;
 }
@@ -163,11 +171,16 @@ struct HalfType {
 };
 std::optional<HalfType> half_type(Type type) {
   switch (type) {
-    case Type::F16: return HalfType{Half::F16, false};
-    case Type::F16x2: return HalfType{Half::F16, true};
-    case Type::BF16: return HalfType{Half::BF16, false};
-    case Type::BF16x2: return HalfType{Half::BF16, true};
-    default: return std::nullopt;
+    case Type::F16:
+      return HalfType{Half::F16, false};
+    case Type::F16x2:
+      return HalfType{Half::F16, true};
+    case Type::BF16:
+      return HalfType{Half::BF16, false};
+    case Type::BF16x2:
+      return HalfType{Half::BF16, true};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -180,64 +193,105 @@ constexpr auto kPlain2 = [](uint64_t a, uint64_t b, FloatControl) { return f(a, 
 bool decode_f64(Decoder& d) {
   FloatControl c = control_of(d);
   switch (d.opcode()) {
-    case Opcode::Add: return with_control(d, emit_binary(d, scalar2<uint64_t, arith::add_f64>, 8, 8, 8), c);
-    case Opcode::Sub: return with_control(d, emit_binary(d, scalar2<uint64_t, arith::sub_f64>, 8, 8, 8), c);
-    case Opcode::Mul: return with_control(d, emit_binary(d, scalar2<uint64_t, arith::mul_f64>, 8, 8, 8), c);
-    case Opcode::Div: return with_control(d, emit_binary(d, scalar2<uint64_t, arith::div_f64>, 8, 8, 8), c);
+    case Opcode::Add:
+      return with_control(d, emit_binary(d, scalar2<uint64_t, arith::add_f64>, 8, 8, 8), c);
+    case Opcode::Sub:
+      return with_control(d, emit_binary(d, scalar2<uint64_t, arith::sub_f64>, 8, 8, 8), c);
+    case Opcode::Mul:
+      return with_control(d, emit_binary(d, scalar2<uint64_t, arith::mul_f64>, 8, 8, 8), c);
+    case Opcode::Div:
+      return with_control(d, emit_binary(d, scalar2<uint64_t, arith::div_f64>, 8, 8, 8), c);
     case Opcode::Mad:
-    case Opcode::Fma: return with_control(d, emit_ternary(d, scalar3<uint64_t, arith::fma_f64>, 8, 8, 8), c);
-    case Opcode::Min: return emit_binary(d, scalar2<uint64_t, kPlain2<arith::min_f64>>, 8, 8, 8);
-    case Opcode::Max: return emit_binary(d, scalar2<uint64_t, kPlain2<arith::max_f64>>, 8, 8, 8);
-    case Opcode::Abs: return emit_unary(d, scalar1<uint64_t, kPlain1<arith::abs_f64>>, 8, 8);
-    case Opcode::Neg: return emit_unary(d, scalar1<uint64_t, kPlain1<arith::neg_f64>>, 8, 8);
-    case Opcode::Copysign: return emit_binary(d, scalar2<uint64_t, kPlain2<arith::copysign_f64>>, 8, 8, 8);
-    case Opcode::Sqrt: return with_control(d, emit_unary(d, scalar1<uint64_t, arith::sqrt_f64>, 8, 8), c);
+    case Opcode::Fma:
+      return with_control(d, emit_ternary(d, scalar3<uint64_t, arith::fma_f64>, 8, 8, 8), c);
+    case Opcode::Min:
+      return emit_binary(d, scalar2<uint64_t, kPlain2<arith::min_f64>>, 8, 8, 8);
+    case Opcode::Max:
+      return emit_binary(d, scalar2<uint64_t, kPlain2<arith::max_f64>>, 8, 8, 8);
+    case Opcode::Abs:
+      return emit_unary(d, scalar1<uint64_t, kPlain1<arith::abs_f64>>, 8, 8);
+    case Opcode::Neg:
+      return emit_unary(d, scalar1<uint64_t, kPlain1<arith::neg_f64>>, 8, 8);
+    case Opcode::Copysign:
+      return emit_binary(d, scalar2<uint64_t, kPlain2<arith::copysign_f64>>, 8, 8, 8);
+    case Opcode::Sqrt:
+      return with_control(d, emit_unary(d, scalar1<uint64_t, arith::sqrt_f64>, 8, 8), c);
     case Opcode::Rcp:
-      if (d.has(Modifier::Approx)) return emit_unary(d, scalar1<uint64_t, kPlain1<arith::rcp_approx_ftz_f64>>, 8, 8);
+      if (d.has(Modifier::Approx))
+        return emit_unary(d, scalar1<uint64_t, kPlain1<arith::rcp_approx_ftz_f64>>, 8, 8);
       return with_control(d, emit_unary(d, scalar1<uint64_t, arith::rcp_f64>, 8, 8), c);
     case Opcode::Rsqrt:
-      if (d.has(Modifier::Ftz)) return emit_unary(d, scalar1<uint64_t, kPlain1<arith::rsqrt_approx_ftz_f64>>, 8, 8);
+      if (d.has(Modifier::Ftz))
+        return emit_unary(d, scalar1<uint64_t, kPlain1<arith::rsqrt_approx_ftz_f64>>, 8, 8);
       return emit_unary(d, scalar1<uint64_t, kPlain1<arith::rsqrt_approx_f64>>, 8, 8);
-    default: return d.refuse("");
+    default:
+      return d.refuse("");
   }
 }
 
-// f16x2 and bf16x2 by lane functions; the single ones likewise: the upper half of their slot is not looked at.
+// f16x2 and bf16x2 by lane functions; the single ones likewise: the upper half of their slot is not
+// looked at.
 bool decode_half(Decoder& d, HalfType h) {
   FloatControl c = control_of(d);
   switch (d.opcode()) {
-    case Opcode::Add: return place_lane2(d, arith::lane_add_half2(h.format, c));
-    case Opcode::Sub: return place_lane2(d, arith::lane_sub_half2(h.format, c));
-    case Opcode::Mul: return place_lane2(d, arith::lane_mul_half2(h.format, c));
-    case Opcode::Fma: return place_lane3(d, arith::lane_fma_half2(h.format, c));
-    case Opcode::Min: 
+    case Opcode::Add:
+      return place_lane2(d, arith::lane_add_half2(h.format, c));
+    case Opcode::Sub:
+      return place_lane2(d, arith::lane_sub_half2(h.format, c));
+    case Opcode::Mul:
+      return place_lane2(d, arith::lane_mul_half2(h.format, c));
+    case Opcode::Fma:
+      return place_lane3(d, arith::lane_fma_half2(h.format, c));
+    case Opcode::Min:
       if (d.operands() > 3) return d.refuse("three-operand form");
       return place_lane2(d, arith::lane_min_half2(h.format, min_max_control_of(d)));
     case Opcode::Max:
       if (d.operands() > 3) return d.refuse("three-operand form");
       return place_lane2(d, arith::lane_max_half2(h.format, min_max_control_of(d)));
-    default: break;
+    default:
+      break;
   }
   bool bf16 = h.format == Half::BF16;
   Handler handler = nullptr;
   switch (d.opcode()) {
     case Opcode::Neg:
-      handler = bf16 ? scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::neg_half2(Half::BF16, a, k); }>
-                     : scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::neg_half2(Half::F16, a, k); }>;
+      handler =
+          bf16
+              ? scalar1<uint32_t, [](uint32_t a,
+                                     FloatControl k) { return arith::neg_half2(Half::BF16, a, k); }>
+              : scalar1<uint32_t, [](uint32_t a, FloatControl k) {
+                  return arith::neg_half2(Half::F16, a, k);
+                }>;
       break;
     case Opcode::Abs:
-      handler = bf16 ? scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::abs_half2(Half::BF16, a, k); }>
-                     : scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::abs_half2(Half::F16, a, k); }>;
+      handler =
+          bf16
+              ? scalar1<uint32_t, [](uint32_t a,
+                                     FloatControl k) { return arith::abs_half2(Half::BF16, a, k); }>
+              : scalar1<uint32_t, [](uint32_t a, FloatControl k) {
+                  return arith::abs_half2(Half::F16, a, k);
+                }>;
       break;
     case Opcode::Ex2:
-      handler = bf16 ? scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::ex2_approx_half2(Half::BF16, a, k); }>
-                     : scalar1<uint32_t, [](uint32_t a, FloatControl k) { return arith::ex2_approx_half2(Half::F16, a, k); }>;
+      handler = bf16 ? scalar1<uint32_t,
+                               [](uint32_t a, FloatControl k) {
+                                 return arith::ex2_approx_half2(Half::BF16, a, k);
+                               }>
+                     : scalar1<uint32_t, [](uint32_t a, FloatControl k) {
+                         return arith::ex2_approx_half2(Half::F16, a, k);
+                       }>;
       break;
     case Opcode::Tanh:
-      handler = bf16 ? scalar1<uint32_t, [](uint32_t a, FloatControl) { return arith::tanh_approx_half2(Half::BF16, a); }>
-                     : scalar1<uint32_t, [](uint32_t a, FloatControl) { return arith::tanh_approx_half2(Half::F16, a); }>;
+      handler = bf16 ? scalar1<uint32_t,
+                               [](uint32_t a, FloatControl) {
+                                 return arith::tanh_approx_half2(Half::BF16, a);
+                               }>
+                     : scalar1<uint32_t, [](uint32_t a, FloatControl) {
+                         return arith::tanh_approx_half2(Half::F16, a);
+                       }>;
       break;
-    default: return d.refuse("");
+    default:
+      return d.refuse("");
   }
   return with_control(d, emit_unary(d, handler, 4, 4), c);
 }
@@ -246,57 +300,89 @@ bool decode_f32_function(Decoder& d, FloatControl c) {
   bool approx = d.has(Modifier::Approx);
   switch (d.opcode()) {
     case Opcode::Div:
-      if (approx) return with_control(d, emit_binary(d, scalar2<uint32_t, arith::div_approx_f32>, 4, 4, 4), c);
-      if (d.has(Modifier::Full)) return with_control(d, emit_binary(d, scalar2<uint32_t, arith::div_full_f32>, 4, 4, 4), c);
+      if (approx)
+        return with_control(d, emit_binary(d, scalar2<uint32_t, arith::div_approx_f32>, 4, 4, 4),
+                            c);
+      if (d.has(Modifier::Full))
+        return with_control(d, emit_binary(d, scalar2<uint32_t, arith::div_full_f32>, 4, 4, 4), c);
       return with_control(d, emit_binary(d, scalar2<uint32_t, arith::div_f32>, 4, 4, 4), c);
     case Opcode::Rcp:
       if (approx) return place_lane1(d, arith::lane_rcp_approx_f32(c));
       return with_control(d, emit_unary(d, scalar1<uint32_t, arith::rcp_f32>, 4, 4), c);
     case Opcode::Sqrt:
-      return with_control(d, emit_unary(d, approx ? scalar1<uint32_t, arith::sqrt_approx_f32> : scalar1<uint32_t, arith::sqrt_f32>, 4, 4), c);
-    case Opcode::Rsqrt: return with_control(d, emit_unary(d, scalar1<uint32_t, arith::rsqrt_approx_f32>, 4, 4), c);
-    case Opcode::Sin: return with_control(d, emit_unary(d, scalar1<uint32_t, arith::sin_approx_f32>, 4, 4), c);
-    case Opcode::Cos: return with_control(d, emit_unary(d, scalar1<uint32_t, arith::cos_approx_f32>, 4, 4), c);
-    case Opcode::Lg2: return place_lane1(d, arith::lane_lg2_approx_f32(c));
-    case Opcode::Ex2: return place_lane1(d, arith::lane_ex2_approx_f32(c));
+      return with_control(d,
+                          emit_unary(d,
+                                     approx ? scalar1<uint32_t, arith::sqrt_approx_f32>
+                                            : scalar1<uint32_t, arith::sqrt_f32>,
+                                     4, 4),
+                          c);
+    case Opcode::Rsqrt:
+      return with_control(d, emit_unary(d, scalar1<uint32_t, arith::rsqrt_approx_f32>, 4, 4), c);
+    case Opcode::Sin:
+      return with_control(d, emit_unary(d, scalar1<uint32_t, arith::sin_approx_f32>, 4, 4), c);
+    case Opcode::Cos:
+      return with_control(d, emit_unary(d, scalar1<uint32_t, arith::cos_approx_f32>, 4, 4), c);
+    case Opcode::Lg2:
+      return place_lane1(d, arith::lane_lg2_approx_f32(c));
+    case Opcode::Ex2:
+      return place_lane1(d, arith::lane_ex2_approx_f32(c));
     case Opcode::Tanh:
-      return emit_unary(d, scalar1<uint32_t, [](uint32_t a, FloatControl) { return arith::tanh_approx_f32(a); }>, 4, 4);
-    default: return d.refuse("");
+      return emit_unary(
+          d, scalar1<uint32_t, [](uint32_t a, FloatControl) { return arith::tanh_approx_f32(a); }>,
+          4, 4);
+    default:
+      return d.refuse("");
   }
 }
 
 bool decode_f32(Decoder& d) {
   FloatControl c = control_of(d);
   switch (d.opcode()) {
-    case Opcode::Add: return place_lane2(d, arith::lane_add_f32(c));
-    case Opcode::Sub: return place_lane2(d, arith::lane_sub_f32(c));
-    case Opcode::Mul: return place_lane2(d, arith::lane_mul_f32(c));
+    case Opcode::Add:
+      return place_lane2(d, arith::lane_add_f32(c));
+    case Opcode::Sub:
+      return place_lane2(d, arith::lane_sub_f32(c));
+    case Opcode::Mul:
+      return place_lane2(d, arith::lane_mul_f32(c));
     case Opcode::Mad:
-    case Opcode::Fma: return place_lane3(d, arith::lane_fma_f32(c));
+    case Opcode::Fma:
+      return place_lane3(d, arith::lane_fma_f32(c));
     case Opcode::Min:
     case Opcode::Max: {
       bool greatest = d.opcode() == Opcode::Max;
       MinMaxControl m = min_max_control_of(d);
       if (d.operands() > 3)
-        return with_control(d, emit_ternary(d, greatest ? extreme3<arith::max3_f32> : extreme3<arith::min3_f32>, 4, 4, 4), m);
+        return with_control(
+            d,
+            emit_ternary(d, greatest ? extreme3<arith::max3_f32> : extreme3<arith::min3_f32>, 4, 4,
+                         4),
+            m);
       return place_lane2(d, greatest ? arith::lane_max_f32(m) : arith::lane_min_f32(m));
     }
     case Opcode::Abs:
       if (c.ftz) return with_control(d, emit_unary(d, scalar1<uint32_t, arith::abs_f32>, 4, 4), c);
-      return emit_unary(d, unary<Of<[](uint32_t a) { return arith::abs_f32(a); }>, uint32_t>(), 4, 4);
+      return emit_unary(d, unary<Of<[](uint32_t a) { return arith::abs_f32(a); }>, uint32_t>(), 4,
+                        4);
     case Opcode::Neg:
       if (c.ftz) return with_control(d, emit_unary(d, scalar1<uint32_t, arith::neg_f32>, 4, 4), c);
-      return emit_unary(d, unary<Of<[](uint32_t a) { return arith::neg_f32(a); }>, uint32_t>(), 4, 4);
+      return emit_unary(d, unary<Of<[](uint32_t a) { return arith::neg_f32(a); }>, uint32_t>(), 4,
+                        4);
     case Opcode::Copysign:
-      return emit_binary(d, binary<Of<[](uint32_t a, uint32_t b) { return arith::copysign_f32(a, b); }>, uint32_t>(), 4, 4, 4);
-    default: return decode_f32_function(d, c);
+      return emit_binary(
+          d,
+          binary<Of<[](uint32_t a, uint32_t b) { return arith::copysign_f32(a, b); }>, uint32_t>(),
+          4, 4, 4);
+    default:
+      return decode_f32_function(d, c);
   }
 }
 
 // testp.property: a predicate.
 template <arith::FloatProperty property>
 Handlers test_handler(bool wide) {
-  if (wide) return compare<Of<[](uint64_t a, uint64_t) { return arith::test_f64(property, a); }>, uint64_t>();
+  if (wide)
+    return compare<Of<[](uint64_t a, uint64_t) { return arith::test_f64(property, a); }>,
+                   uint64_t>();
   return compare<Of<[](uint32_t a, uint32_t) { return arith::test_f32(property, a); }>, uint32_t>();
 }
 bool decode_testp(Decoder& d) {
@@ -320,7 +406,9 @@ bool decode_testp(Decoder& d) {
 
 bool decode_float(Decoder& d) {
   ptx::Category category = ptx::info(d.opcode()).category;
-  if (category != ptx::Category::Float && !(category == ptx::Category::Integer && ptx::is_float(d.type()))) return false;
+  if (category != ptx::Category::Float &&
+      !(category == ptx::Category::Integer && ptx::is_float(d.type())))
+    return false;
   if (d.opcode() == Opcode::Testp) return decode_testp(d);
   if (d.in().types.size() != 1) return d.refuse("mixed precision");
   if (auto half = half_type(d.type())) return decode_half(d, *half);

@@ -21,7 +21,8 @@ PTXB_INLINE R get(const uint8_t* p) {
 #if defined(__x86_64__)
 // Eight rows of 16 bytes -> four registers of eight lanes, and back.
 template <class Place>
-PTXB_WIDE [[gnu::always_inline]] inline void load_quads(Warp& w, const Insn* i, const Place& place) {
+PTXB_WIDE [[gnu::always_inline]] inline void load_quads(Warp& w, const Insn* i,
+                                                        const Place& place) {
   for (uint32_t g = 0; g < 32; g += 8) {
     auto row = [&](uint32_t l) __attribute__((always_inline, target("avx2,fma,bmi,bmi2,popcnt"))) {
       return _mm_loadu_ps(reinterpret_cast<const float*>(place.at(g + l)));
@@ -46,10 +47,14 @@ PTXB_INLINE void load_lanes(Warp& w, const Insn* i, const Place& place) {
   for (int k = 0; k < N; ++k) {
     D* d = lanes<D>(w, slot(i, k));
     if (w.mask == kAll) {
-      for (uint32_t l = 0; l < 32; ++l) d[l] = static_cast<D>(static_cast<Wide>(get<R>(place.at(l) + sizeof(R) * static_cast<size_t>(k))));
+      for (uint32_t l = 0; l < 32; ++l)
+        d[l] = static_cast<D>(
+            static_cast<Wide>(get<R>(place.at(l) + sizeof(R) * static_cast<size_t>(k))));
     } else {
       alignas(64) D t[32];
-      for (uint32_t l = 0; l < 32; ++l) t[l] = static_cast<D>(static_cast<Wide>(get<R>(place.at(l) + sizeof(R) * static_cast<size_t>(k))));
+      for (uint32_t l = 0; l < 32; ++l)
+        t[l] = static_cast<D>(
+            static_cast<Wide>(get<R>(place.at(l) + sizeof(R) * static_cast<size_t>(k))));
       blend(d, t, w.mask);
     }
   }
@@ -95,9 +100,12 @@ const Insn* load_general(Warp& w, const Insn* i) {
       uint32_t l = first_lane(rest);
       uint64_t value = 0;
       std::memcpy(&value, far.at(l) + size_t{k} * g.bytes, g.bytes);
-      if (g.is_signed && g.bytes < 8 && (value >> (g.bytes * 8 - 1) & 1)) value |= ~uint64_t{0} << (g.bytes * 8);
-      if (g.width == 8) lanes<U64>(w, slot(i, static_cast<int>(k)))[l] = value;
-      else lanes<U32>(w, slot(i, static_cast<int>(k)))[l] = static_cast<uint32_t>(value);
+      if (g.is_signed && g.bytes < 8 && (value >> (g.bytes * 8 - 1) & 1))
+        value |= ~uint64_t{0} << (g.bytes * 8);
+      if (g.width == 8)
+        lanes<U64>(w, slot(i, static_cast<int>(k)))[l] = value;
+      else
+        lanes<U32>(w, slot(i, static_cast<int>(k)))[l] = static_cast<uint32_t>(value);
     }
   }
   return i + 1;
@@ -114,25 +122,33 @@ Handler hot(const GeneralAccess& g) {
   if (g.bytes == 8) return load_of<window, uint64_t, uint64_t>(g.count);
   if (g.width == 8) return load_general;
   if (g.bytes == 4) return load_of<window, uint32_t, uint32_t>(g.count);
-  if (g.bytes == 2) return g.is_signed ? load_of<window, int16_t, uint32_t>(g.count) : load_of<window, uint16_t, uint32_t>(g.count);
-  return g.is_signed ? load_of<window, int8_t, uint32_t>(g.count) : load_of<window, uint8_t, uint32_t>(g.count);
+  if (g.bytes == 2)
+    return g.is_signed ? load_of<window, int16_t, uint32_t>(g.count)
+                       : load_of<window, uint16_t, uint32_t>(g.count);
+  return g.is_signed ? load_of<window, int8_t, uint32_t>(g.count)
+                     : load_of<window, uint8_t, uint32_t>(g.count);
 }
 
 }  // namespace
 
 Handler load_handler(const GeneralAccess& access) {
   switch (access.window) {
-    case Window::Shared: return hot<Window::Shared>(access);
-    case Window::Global: return hot<Window::Global>(access);
-    case Window::Generic: return hot<Window::Generic>(access);
-    default: return load_general;
+    case Window::Shared:
+      return hot<Window::Shared>(access);
+    case Window::Global:
+      return hot<Window::Global>(access);
+    case Window::Generic:
+      return hot<Window::Generic>(access);
+    default:
+      return load_general;
   }
 }
 
 const Insn* load_b128(Warp& w, const Insn* i) {
   Far far;
   if (!resolve_all(w, i, static_cast<Window>(i->n), 16, Access::Read, far.host)) return nullptr;
-  for (uint32_t rest = w.mask; rest; rest &= rest - 1) std::memcpy(w.r + i->d + 16 * first_lane(rest), far.at(first_lane(rest)), 16);
+  for (uint32_t rest = w.mask; rest; rest &= rest - 1)
+    std::memcpy(w.r + i->d + 16 * first_lane(rest), far.at(first_lane(rest)), 16);
   return i + 1;
 }
 

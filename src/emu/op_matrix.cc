@@ -1,4 +1,5 @@
-// Owns warp matrix instructions: mma, ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5) by the tile arithmetic of arith/.
+// Owns warp matrix instructions: mma, ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5) by the tile
+// arithmetic of arith/.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -66,34 +67,53 @@ const Insn* mma64(Warp& w, const Insn* i) {
 
 std::optional<MmaType> input_type(Type type) {
   switch (type) {
-    case Type::F16: return MmaType::F16;
-    case Type::BF16: return MmaType::BF16;
-    case Type::TF32: return MmaType::TF32;
-    case Type::F64: return MmaType::F64;
-    case Type::E4M3: return MmaType::E4M3;
-    case Type::E5M2: return MmaType::E5M2;
-    case Type::S8: return MmaType::S8;
-    case Type::U8: return MmaType::U8;
-    case Type::S4: return MmaType::S4;
-    case Type::U4: return MmaType::U4;
-    case Type::B1: return MmaType::B1;
-    default: return std::nullopt;
+    case Type::F16:
+      return MmaType::F16;
+    case Type::BF16:
+      return MmaType::BF16;
+    case Type::TF32:
+      return MmaType::TF32;
+    case Type::F64:
+      return MmaType::F64;
+    case Type::E4M3:
+      return MmaType::E4M3;
+    case Type::E5M2:
+      return MmaType::E5M2;
+    case Type::S8:
+      return MmaType::S8;
+    case Type::U8:
+      return MmaType::U8;
+    case Type::S4:
+      return MmaType::S4;
+    case Type::U4:
+      return MmaType::U4;
+    case Type::B1:
+      return MmaType::B1;
+    default:
+      return std::nullopt;
   }
 }
 std::optional<MmaAccumulator> accumulator_type(Type type) {
   switch (type) {
-    case Type::F32: return MmaAccumulator::F32;
-    case Type::F16: return MmaAccumulator::F16;
-    case Type::S32: return MmaAccumulator::S32;
-    case Type::F64: return MmaAccumulator::F64;
-    default: return std::nullopt;
+    case Type::F32:
+      return MmaAccumulator::F32;
+    case Type::F16:
+      return MmaAccumulator::F16;
+    case Type::S32:
+      return MmaAccumulator::S32;
+    case Type::F64:
+      return MmaAccumulator::F64;
+    default:
+      return std::nullopt;
   }
 }
 
-bool registers(Decoder& d, const Operand& operand, int wanted, int width, bool writes, std::vector<uint32_t>& out) {
+bool registers(Decoder& d, const Operand& operand, int wanted, int width, bool writes,
+               std::vector<uint32_t>& out) {
   size_t count = operand.kind == Operand::Kind::Vector ? operand.elements.size() : 1;
   if (count != static_cast<size_t>(wanted) || count > kMostRegisters)
-    return d.refuse(std::to_string(count) + " registers where the form has " + std::to_string(wanted));
+    return d.refuse(std::to_string(count) + " registers where the form has " +
+                    std::to_string(wanted));
   for (size_t k = 0; k < count; ++k) {
     const Operand& each = operand.kind == Operand::Kind::Vector ? operand.elements[k] : operand;
     out.push_back(writes ? d.destination(each, width) : d.source(each, width));
@@ -121,22 +141,30 @@ bool decode_mma(Decoder& d) {
   form.c = *c;
   form.d = *to;
   form.satfinite = d.has(Modifier::Satfinite);
-  if (d.has(Modifier::Popc)) form.bit_op = d.has(Modifier::Xor) ? arith::MmaBitOp::XorPopc : arith::MmaBitOp::AndPopc;
+  if (d.has(Modifier::Popc))
+    form.bit_op = d.has(Modifier::Xor) ? arith::MmaBitOp::XorPopc : arith::MmaBitOp::AndPopc;
   // m8n8k4 also takes .row.row, .col.row, .col.col; everything else is .row.col.
   std::vector<Modifier> layout;
   for (Modifier m : in.modifiers)
     if (m == Modifier::Row || m == Modifier::Col) layout.push_back(m);
-  if (layout.size() != 2 || layout[0] != Modifier::Row || layout[1] != Modifier::Col) return d.refuse("layout other than .row.col");
-  if (form.a == MmaType::F64 && (d.has(Modifier::Rz) || d.has(Modifier::Rm) || d.has(Modifier::Rp))) return d.refuse("rounding other than .rn");
+  if (layout.size() != 2 || layout[0] != Modifier::Row || layout[1] != Modifier::Col)
+    return d.refuse("layout other than .row.col");
+  if (form.a == MmaType::F64 && (d.has(Modifier::Rz) || d.has(Modifier::Rm) || d.has(Modifier::Rp)))
+    return d.refuse("rounding other than .rn");
   arith::MmaRegisters counts = arith::mma_registers(form);
   if (counts.a == 0) return d.refuse("");
   Mma m;
-  if (counts.wide) m.function64 = arith::mma_function_f64(form);
-  else m.function = arith::mma_function(form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact : arith::Numerics::Fast);
+  if (counts.wide)
+    m.function64 = arith::mma_function_f64(form);
+  else
+    m.function = arith::mma_function(
+        form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact : arith::Numerics::Fast);
   if (!m.function && !m.function64) return d.refuse("");
   int width = counts.wide ? 8 : 4;
-  if (!registers(d, in.operands[1], counts.a, width, false, m.a) || !registers(d, in.operands[2], counts.b, width, false, m.b) ||
-      !registers(d, in.operands[3], counts.c, width, false, m.c) || !registers(d, in.operands[0], counts.d, width, true, m.d))
+  if (!registers(d, in.operands[1], counts.a, width, false, m.a) ||
+      !registers(d, in.operands[2], counts.b, width, false, m.b) ||
+      !registers(d, in.operands[3], counts.c, width, false, m.c) ||
+      !registers(d, in.operands[0], counts.d, width, true, m.d))
     return false;
   Insn& insn = d.emit(counts.wide ? mma64 : mma);
   insn.more = d.keep(std::move(m));
@@ -155,7 +183,8 @@ const uint8_t* row_bytes(Warp& w, const Insn* i, uint32_t lane, Access access) {
 bool rows_of(Warp& w, const Insn* i, Access access, uint8_t** rows) {
   uint32_t count = i->n * 8u;
   const U32* a = lanes<U32>(w, i->a);
-  uint32_t from = w.shared_tag + kSharedBase - static_cast<uint32_t>(i->imm), limit = w.shared_end - kSharedBase - 16;
+  uint32_t from = w.shared_tag + kSharedBase - static_cast<uint32_t>(i->imm),
+           limit = w.shared_end - kSharedBase - 16;
   for (uint32_t l = 0; l < count; ++l) {
     uint32_t o = a[l] - from;
     if ((o | (limit - o)) >> 31 || (o & 15)) {
@@ -174,7 +203,8 @@ const Insn* ldmatrix(Warp& w, const Insn* i) {
   if (!rows_of(w, i, Access::Read, rows)) return nullptr;
   const auto& slots = static_cast<const Matrices*>(i->more)->slots;
   auto order = i->x ? arith::MatrixOrder::Transposed : arith::MatrixOrder::Row;
-  for (uint32_t m = 0; m < i->n; ++m) arith::ldmatrix_b16(lanes<U32>(w, slots[m]), rows + 8 * m, order);
+  for (uint32_t m = 0; m < i->n; ++m)
+    arith::ldmatrix_b16(lanes<U32>(w, slots[m]), rows + 8 * m, order);
   return i + 1;
 }
 const Insn* stmatrix(Warp& w, const Insn* i) {
@@ -182,7 +212,8 @@ const Insn* stmatrix(Warp& w, const Insn* i) {
   if (!rows_of(w, i, Access::Write, rows)) return nullptr;
   const auto& slots = static_cast<const Matrices*>(i->more)->slots;
   auto order = i->x ? arith::MatrixOrder::Transposed : arith::MatrixOrder::Row;
-  for (uint32_t m = 0; m < i->n; ++m) arith::stmatrix_b16(rows + 8 * m, lanes<U32>(w, slots[m]), order);
+  for (uint32_t m = 0; m < i->n; ++m)
+    arith::stmatrix_b16(rows + 8 * m, lanes<U32>(w, slots[m]), order);
   return i + 1;
 }
 
@@ -190,12 +221,14 @@ bool decode_matrices(Decoder& d, bool loads) {
   if (!d.has(Modifier::M8N8) || d.type() != Type::B16) return d.refuse("only .m8n8 of .b16");
   const Operand& address = d.operand(loads ? 1 : 0);
   const Operand& regs = d.operand(loads ? 0 : 1);
-  // Without a state space the address is generic; the low half of one in the shared window is its shared address.
+  // Without a state space the address is generic; the low half of one in the shared window is its
+  // shared address.
   int count = d.has(Modifier::X4) ? 4 : d.has(Modifier::X2) ? 2 : 1;
   uint32_t base = address_slot(d, address, Window::Shared);
   Matrices m;
   if (d.refused() || !registers(d, regs, count, 4, loads, m.slots)) return false;
-  emit_matrix_check(d, base, address.offset, static_cast<uint32_t>(count), loads ? Access::Read : Access::Write);
+  emit_matrix_check(d, base, address.offset, static_cast<uint32_t>(count),
+                    loads ? Access::Read : Access::Write);
   Insn& insn = d.emit(loads ? ldmatrix : stmatrix);
   insn.a = base;
   insn.imm = address.offset;
@@ -214,11 +247,16 @@ const Insn* movmatrix(Warp& w, const Insn* i) {
 
 bool decode_matrix(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::Mma: return decode_mma(d);
-    case Opcode::Ldmatrix: return decode_matrices(d, true);
-    case Opcode::Stmatrix: return decode_matrices(d, false);
-    case Opcode::Movmatrix: return emit_unary(d, movmatrix, 4, 4);
-    default: return decode_wmma(d);
+    case Opcode::Mma:
+      return decode_mma(d);
+    case Opcode::Ldmatrix:
+      return decode_matrices(d, true);
+    case Opcode::Stmatrix:
+      return decode_matrices(d, false);
+    case Opcode::Movmatrix:
+      return emit_unary(d, movmatrix, 4, 4);
+    default:
+      return decode_wmma(d);
   }
 }
 

@@ -1,4 +1,5 @@
-// Owns ld, st, prefetch and the other plain memory operations (PTX ISA 9.7.9.8-18). Never checks races (check_*.cc).
+// Owns ld, st, prefetch and the other plain memory operations (PTX ISA 9.7.9.8-18). Never checks
+// races (check_*.cc).
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cstring>
@@ -36,11 +37,14 @@ const std::vector<Operand>& members(const Operand& operand, std::vector<Operand>
 uint32_t wide_base(const ptx::Operand& operand) { return static_cast<uint32_t>(operand.offset); }
 
 // ld.param of a kernel at a constant place: constants of the launch.
-bool load_parameter(Decoder& d, const std::vector<Operand>& targets, const Operand& address, Type type) {
+bool load_parameter(Decoder& d, const std::vector<Operand>& targets, const Operand& address,
+                    Type type) {
   const Operand& base = address.elements[0];
-  uint32_t at = d.symbols().params.find(base.symbol)->second + wide_base(base) + static_cast<uint32_t>(address.offset);
+  uint32_t at = d.symbols().params.find(base.symbol)->second + wide_base(base) +
+                static_cast<uint32_t>(address.offset);
   uint32_t size = static_cast<uint32_t>(ptx::size_bytes(type));
-  if (at % size || uint64_t{at} + size * targets.size() > d.code().param_bytes) return d.refuse("outside the kernel's parameters");
+  if (at % size || uint64_t{at} + size * targets.size() > d.code().param_bytes)
+    return d.refuse("outside the kernel's parameters");
   for (const Operand& target : targets) {
     if (target.kind == Operand::Kind::Sink) {
       at += size;
@@ -64,16 +68,19 @@ bool load_parameter(Decoder& d, const std::vector<Operand>& targets, const Opera
   return true;
 }
 
-// State space of the operation; .param is local memory for device functions, the parameter window for kernels.
+// State space of the operation; .param is local memory for device functions, the parameter window
+// for kernels.
 std::optional<Window> memory_window(Decoder& d, const Operand& address) {
   if (auto window = window_of(d)) return window;
   const Operand& base = address.elements[0];
-  if (base.kind == Operand::Kind::Symbol && d.symbols().local.count(base.symbol)) return Window::Local;
+  if (base.kind == Operand::Kind::Symbol && d.symbols().local.count(base.symbol))
+    return Window::Local;
   if (d.function().is_entry) return Window::Global;
   return Window::Local;
 }
 
-bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& address, Window window, Type type, bool loads) {
+bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& address,
+                 Window window, Type type, bool loads) {
   size_t count = regs.size();
   if (count != 1 && count != 2 && count != 4) return d.refuse("vectors of more than four elements");
   uint32_t size = static_cast<uint32_t>(ptx::size_bytes(type));
@@ -81,7 +88,15 @@ bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& ad
   uint32_t base = address_slot(d, address, window);
   if (d.refused()) return false;
   uint32_t ordinal = d.memory_ordinal();
-  AccessCheck check{window, base, address.offset, size, static_cast<uint32_t>(count), loads ? Access::Read : Access::Write, loads ? 0u : 1u, {}, 16};
+  AccessCheck check{window,
+                    base,
+                    address.offset,
+                    size,
+                    static_cast<uint32_t>(count),
+                    loads ? Access::Read : Access::Write,
+                    loads ? 0u : 1u,
+                    {},
+                    16};
   if (type == Type::B128) {
     if (count != 1) return d.refuse("vectors of b128");
     emit_access_check(d, std::move(check));
@@ -99,12 +114,14 @@ bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& ad
   for (const Operand& reg : regs) width = std::max(width, d.width_of(reg));
   if (width > 8) return d.refuse("128-bit register for a smaller type");
   uint32_t slots[4] = {};
-  for (size_t k = 0; k < count; ++k) slots[k] = loads ? d.destination(regs[k], width) : d.source(regs[k], width);
+  for (size_t k = 0; k < count; ++k)
+    slots[k] = loads ? d.destination(regs[k], width) : d.source(regs[k], width);
   if (d.refused()) return false;
   if (!loads) check.data_slots.assign(slots, slots + count);
   check.lane_bytes = width;
   emit_access_check(d, std::move(check));
-  GeneralAccess shape{window, size, static_cast<uint32_t>(count), static_cast<uint32_t>(width), ptx::is_signed(type)};
+  GeneralAccess shape{window, size, static_cast<uint32_t>(count), static_cast<uint32_t>(width),
+                      ptx::is_signed(type)};
   Insn& insn = d.emit(loads ? load_handler(shape) : store_handler(shape));
   insn.more = d.keep(shape);
   insn.a = base;
@@ -119,7 +136,8 @@ bool emit_access(Decoder& d, const std::vector<Operand>& regs, const Operand& ad
 
 bool decode_load(Decoder& d) {
   const Operand& address = d.operand(1);
-  if (address.kind != Operand::Kind::Address || address.elements.empty()) return d.refuse("an address is needed");
+  if (address.kind != Operand::Kind::Address || address.elements.empty())
+    return d.refuse("an address is needed");
   std::vector<Operand> single;
   const std::vector<Operand>& targets = members(d.operand(0), single);
   Type type = d.type();
@@ -132,9 +150,11 @@ bool decode_load(Decoder& d) {
 
 bool decode_store(Decoder& d) {
   const Operand& address = d.operand(0);
-  if (address.kind != Operand::Kind::Address || address.elements.empty()) return d.refuse("an address is needed");
+  if (address.kind != Operand::Kind::Address || address.elements.empty())
+    return d.refuse("an address is needed");
   std::vector<Operand> single;
-  return emit_access(d, members(d.operand(1), single), address, *memory_window(d, address), d.type(), false);
+  return emit_access(d, members(d.operand(1), single), address, *memory_window(d, address),
+                     d.type(), false);
 }
 
 // Hints: what they name must be legal, nothing moves.

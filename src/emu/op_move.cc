@@ -1,4 +1,5 @@
-// Owns mov with its packing forms, cvta, isspacep, mapa, getctarank (PTX ISA 9.7.9.3-4, 9.7.9.19-24).
+// Owns mov with its packing forms, cvta, isspacep, mapa, getctarank (PTX ISA 9.7.9.3-4,
+// 9.7.9.19-24).
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -25,7 +26,8 @@ const Insn* copy_predicate(Warp& w, const Insn* i) {
   return i + 1;
 }
 const Insn* copy128(Warp& w, const Insn* i) {
-  for (uint32_t rest = w.mask; rest; rest &= rest - 1) std::memmove(w.r + i->d + 16 * first_lane(rest), w.r + i->a + 16 * first_lane(rest), 16);
+  for (uint32_t rest = w.mask; rest; rest &= rest - 1)
+    std::memmove(w.r + i->d + 16 * first_lane(rest), w.r + i->a + 16 * first_lane(rest), 16);
   return i + 1;
 }
 
@@ -43,10 +45,12 @@ const Insn* pack(Warp& w, const Insn* i) {
     uint32_t l = first_lane(rest);
     uint8_t whole[16] = {};
     for (size_t k = 0; k < p.slots.size(); ++k) {
-      uint64_t part = p.lane_bytes == 8 ? lanes<U64>(w, p.slots[k])[l] : lanes<U32>(w, p.slots[k])[l];
+      uint64_t part =
+          p.lane_bytes == 8 ? lanes<U64>(w, p.slots[k])[l] : lanes<U32>(w, p.slots[k])[l];
       std::memcpy(whole + k * part_bytes, &part, part_bytes);
     }
-    std::memcpy(w.r + i->d + static_cast<size_t>(p.whole_bytes) * l, whole, static_cast<size_t>(p.whole_bytes));
+    std::memcpy(w.r + i->d + static_cast<size_t>(p.whole_bytes) * l, whole,
+                static_cast<size_t>(p.whole_bytes));
   }
   return i + 1;
 }
@@ -56,12 +60,15 @@ const Insn* unpack(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t l = first_lane(rest);
     uint8_t whole[16];
-    std::memcpy(whole, w.r + i->a + static_cast<size_t>(p.whole_bytes) * l, static_cast<size_t>(p.whole_bytes));
+    std::memcpy(whole, w.r + i->a + static_cast<size_t>(p.whole_bytes) * l,
+                static_cast<size_t>(p.whole_bytes));
     for (size_t k = 0; k < p.slots.size(); ++k) {
       uint64_t part = 0;
       std::memcpy(&part, whole + k * part_bytes, part_bytes);
-      if (p.lane_bytes == 8) lanes<U64>(w, p.slots[k])[l] = part;
-      else lanes<U32>(w, p.slots[k])[l] = static_cast<uint32_t>(part);
+      if (p.lane_bytes == 8)
+        lanes<U64>(w, p.slots[k])[l] = part;
+      else
+        lanes<U32>(w, p.slots[k])[l] = static_cast<uint32_t>(part);
     }
   }
   return i + 1;
@@ -70,7 +77,9 @@ const Insn* unpack(Warp& w, const Insn* i) {
 // The frequent two-part forms, vectorised.
 template <class W, class P, int shift>
 Handlers pack_two() {
-  return binary<Of<[](P a, P b) { return static_cast<W>((W{a} & ((W{1} << shift) - 1)) | (W{b} << shift)); }>, W, P>();
+  return binary<
+      Of<[](P a, P b) { return static_cast<W>((W{a} & ((W{1} << shift) - 1)) | (W{b} << shift)); }>,
+      W, P>();
 }
 template <class W, class P, int shift>
 PTXB_INLINE void unpack_body(Warp& w, const Insn* i) {
@@ -98,32 +107,39 @@ bool decode_vector(Decoder& d) {
   bool packs = d.operand(1).kind == Operand::Kind::Vector;
   const std::vector<Operand>& members = d.operand(packs ? 1 : 0).elements;
   int whole_bits = ptx::size_bits(d.type());
-  if (members.size() < 2 || members.size() > 4 || whole_bits % static_cast<int>(members.size())) return d.refuse("");
+  if (members.size() < 2 || members.size() > 4 || whole_bits % static_cast<int>(members.size()))
+    return d.refuse("");
   Parts parts;
   parts.part_bits = whole_bits / static_cast<int>(members.size());
   parts.lane_bytes = parts.part_bits == 64 ? 8 : 4;
   parts.whole_bytes = whole_bits == 128 ? 16 : whole_bits == 64 ? 8 : 4;
   if (parts.part_bits < 8) return d.refuse("");
   for (const Operand& member : members) {
-    parts.slots.push_back(packs ? d.source(member, parts.lane_bytes) : d.destination(member, parts.lane_bytes));
+    parts.slots.push_back(packs ? d.source(member, parts.lane_bytes)
+                                : d.destination(member, parts.lane_bytes));
   }
   const Operand& whole = d.operand(packs ? 0 : 1);
-  uint32_t slot = parts.whole_bytes == 16 ? (whole.kind == Operand::Kind::Sink ? d.scratch(16) : d.source128(whole))
-                  : packs                 ? d.destination(whole, parts.whole_bytes)
-                                          : d.source(whole, parts.whole_bytes);
+  uint32_t slot = parts.whole_bytes == 16
+                      ? (whole.kind == Operand::Kind::Sink ? d.scratch(16) : d.source128(whole))
+                  : packs ? d.destination(whole, parts.whole_bytes)
+                          : d.source(whole, parts.whole_bytes);
   if (d.refused()) return false;
   bool two = parts.slots.size() == 2;
-  bool words = two && parts.part_bits == 32 && parts.whole_bytes == 8, halves = two && parts.part_bits == 16 && parts.whole_bytes == 4;
+  bool words = two && parts.part_bits == 32 && parts.whole_bytes == 8,
+       halves = two && parts.part_bits == 16 && parts.whole_bytes == 4;
   if (packs && (words || halves)) {
-    Insn& insn = d.emit(words ? pack_two<uint64_t, uint32_t, 32>() : pack_two<uint32_t, uint32_t, 16>());
+    Insn& insn =
+        d.emit(words ? pack_two<uint64_t, uint32_t, 32>() : pack_two<uint32_t, uint32_t, 16>());
     insn.d = slot;
     insn.a = parts.slots[0];
     insn.b = parts.slots[1];
     return true;
   }
   if (!packs && (words || halves)) {
-    Handlers handler = words ? Handlers{unpack_portable<uint64_t, uint32_t, 32>, unpack_wide<uint64_t, uint32_t, 32>}
-                             : Handlers{unpack_portable<uint32_t, uint32_t, 16>, unpack_wide<uint32_t, uint32_t, 16>};
+    Handlers handler = words ? Handlers{unpack_portable<uint64_t, uint32_t, 32>,
+                                        unpack_wide<uint64_t, uint32_t, 32>}
+                             : Handlers{unpack_portable<uint32_t, uint32_t, 16>,
+                                        unpack_wide<uint32_t, uint32_t, 16>};
     Insn& insn = d.emit(handler);
     insn.a = slot;
     insn.d = parts.slots[0];
@@ -137,7 +153,8 @@ bool decode_vector(Decoder& d) {
 }
 
 bool decode_mov(Decoder& d) {
-  if (d.operand(0).kind == Operand::Kind::Vector || d.operand(1).kind == Operand::Kind::Vector) return decode_vector(d);
+  if (d.operand(0).kind == Operand::Kind::Vector || d.operand(1).kind == Operand::Kind::Vector)
+    return decode_vector(d);
   if (d.type() == Type::Pred) {
     uint32_t a = d.predicate_source(d.operand(1)), to = d.predicate_destination(d.operand(0));
     if (d.refused()) return false;
@@ -159,9 +176,11 @@ bool decode_mov(Decoder& d) {
   return emit_unary(d, copy_handler(width), width, width);
 }
 
-// Windows of the generic address space (memory.h): adding or subtracting their begin is the whole conversion.
+// Windows of the generic address space (memory.h): adding or subtracting their begin is the whole
+// conversion.
 uint64_t window_begin(const Decoder& d) {
-  if (d.has(Modifier::Shared) || d.has(Modifier::SharedCta) || d.has(Modifier::SharedCluster)) return kSharedWindow;
+  if (d.has(Modifier::Shared) || d.has(Modifier::SharedCta) || d.has(Modifier::SharedCluster))
+    return kSharedWindow;
   if (d.has(Modifier::Local)) return kLocalWindow;
   return 0;
 }
@@ -170,7 +189,8 @@ bool decode_cvta(Decoder& d) {
   if (d.type() != Type::U64) return d.refuse("32-bit generic addresses");
   uint64_t begin = window_begin(d);
   if (d.has(Modifier::To)) begin = uint64_t{0} - begin;
-  // The shared window of the other spelling: %r would be 32 bits wide; the operand may be a variable.
+  // The shared window of the other spelling: %r would be 32 bits wide; the operand may be a
+  // variable.
   const Operand& from = d.operand(1);
   uint32_t a = d.source(from, 8), b = d.bits(begin, 8), to = d.destination(0, 8);
   if (d.refused()) return false;
@@ -187,20 +207,31 @@ const Insn* isspacep(Warp& w, const Insn* i) {
   uint32_t mask = 0;
   for (uint32_t l = 0; l < 32; ++l) {
     uint64_t at = a[l];
-    bool shared = at >= kSharedWindow && at < kSharedWindowEnd, local = at >= kLocalWindow && at < kLocalWindowEnd;
+    bool shared = at >= kSharedWindow && at < kSharedWindowEnd,
+         local = at >= kLocalWindow && at < kLocalWindowEnd;
     bool param = at >= kParamWindow && at < kParamWindowEnd;
     bool in = false;
     switch (i->imm) {
-      case 1: in = shared && ((at - kSharedWindow) >> 24) == w.cta->rank; break;
-      case 2: in = shared; break;
-      case 3: in = local; break;
+      case 1:
+        in = shared && ((at - kSharedWindow) >> 24) == w.cta->rank;
+        break;
+      case 2:
+        in = shared;
+        break;
+      case 3:
+        in = local;
+        break;
       case 4: {
         const Allocation* found = w.worker->run.memory.find(at, 1);
         in = found && found->constant;
         break;
       }
-      case 5: in = param; break;
-      default: in = !shared && !local && !param; break;
+      case 5:
+        in = param;
+        break;
+      default:
+        in = !shared && !local && !param;
+        break;
     }
     mask |= static_cast<uint32_t>(in) << l;
   }
@@ -233,8 +264,8 @@ const Insn* mapa(Warp& w, const Insn* i) {
     uint32_t l = first_lane(rest);
     if (rank[l] >= w.cta->cluster->ctas.size()) {
       return fault(w, i, FindingKind::OutOfBounds,
-                   thread_text(w, l) + " maps an address to block " + std::to_string(rank[l]) + " of a cluster of " +
-                       std::to_string(w.cta->cluster->ctas.size()));
+                   thread_text(w, l) + " maps an address to block " + std::to_string(rank[l]) +
+                       " of a cluster of " + std::to_string(w.cta->cluster->ctas.size()));
     }
     lanes<T>(w, i->d)[l] = static_cast<T>((a[l] & ~T{0xff000000u}) | (T{rank[l]} << 24));
   }
@@ -254,12 +285,18 @@ const Insn* getctarank(Warp& w, const Insn* i) {
 bool decode_move(Decoder& d) {
   bool wide = d.type() == Type::U64;
   switch (d.opcode()) {
-    case Opcode::Mov: return decode_mov(d);
-    case Opcode::Cvta: return decode_cvta(d);
-    case Opcode::Isspacep: return decode_isspacep(d);
-    case Opcode::Mapa: return emit_binary(d, wide ? mapa<uint64_t> : mapa<uint32_t>, wide ? 8 : 4, wide ? 8 : 4, 4);
-    case Opcode::Getctarank: return emit_unary(d, wide ? getctarank<uint64_t> : getctarank<uint32_t>, 4, wide ? 8 : 4);
-    default: return false;
+    case Opcode::Mov:
+      return decode_mov(d);
+    case Opcode::Cvta:
+      return decode_cvta(d);
+    case Opcode::Isspacep:
+      return decode_isspacep(d);
+    case Opcode::Mapa:
+      return emit_binary(d, wide ? mapa<uint64_t> : mapa<uint32_t>, wide ? 8 : 4, wide ? 8 : 4, 4);
+    case Opcode::Getctarank:
+      return emit_unary(d, wide ? getctarank<uint64_t> : getctarank<uint32_t>, 4, wide ? 8 : 4);
+    default:
+      return false;
   }
 }
 

@@ -13,16 +13,21 @@ namespace {
 
 #if defined(__x86_64__)
 template <class Place>
-PTXB_WIDE [[gnu::always_inline]] inline void store_quads(Warp& w, const Insn* i, const Place& place) {
+PTXB_WIDE [[gnu::always_inline]] inline void store_quads(Warp& w, const Insn* i,
+                                                         const Place& place) {
   for (uint32_t g = 0; g < 32; g += 8) {
-    __m256 a = _mm256_load_ps(lanes<float>(w, i->d) + g), b = _mm256_load_ps(lanes<float>(w, i->b) + g);
-    __m256 c = _mm256_load_ps(lanes<float>(w, i->c) + g), d = _mm256_load_ps(lanes<float>(w, i->x) + g);
+    __m256 a = _mm256_load_ps(lanes<float>(w, i->d) + g),
+           b = _mm256_load_ps(lanes<float>(w, i->b) + g);
+    __m256 c = _mm256_load_ps(lanes<float>(w, i->c) + g),
+           d = _mm256_load_ps(lanes<float>(w, i->x) + g);
     __m256 t0 = _mm256_unpacklo_ps(a, b), t1 = _mm256_unpackhi_ps(a, b);
     __m256 t2 = _mm256_unpacklo_ps(c, d), t3 = _mm256_unpackhi_ps(c, d);
-    __m256 r[4] = {_mm256_shuffle_ps(t0, t2, 0x44), _mm256_shuffle_ps(t0, t2, 0xee), _mm256_shuffle_ps(t1, t3, 0x44),
-                   _mm256_shuffle_ps(t1, t3, 0xee)};
-    for (uint32_t l = 0; l < 4; ++l) _mm_storeu_ps(reinterpret_cast<float*>(place.at(g + l)), _mm256_castps256_ps128(r[l]));
-    for (uint32_t l = 0; l < 4; ++l) _mm_storeu_ps(reinterpret_cast<float*>(place.at(g + 4 + l)), _mm256_extractf128_ps(r[l], 1));
+    __m256 r[4] = {_mm256_shuffle_ps(t0, t2, 0x44), _mm256_shuffle_ps(t0, t2, 0xee),
+                   _mm256_shuffle_ps(t1, t3, 0x44), _mm256_shuffle_ps(t1, t3, 0xee)};
+    for (uint32_t l = 0; l < 4; ++l)
+      _mm_storeu_ps(reinterpret_cast<float*>(place.at(g + l)), _mm256_castps256_ps128(r[l]));
+    for (uint32_t l = 0; l < 4; ++l)
+      _mm_storeu_ps(reinterpret_cast<float*>(place.at(g + 4 + l)), _mm256_extractf128_ps(r[l], 1));
   }
 }
 #endif
@@ -84,7 +89,8 @@ const Insn* store_general(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t l = first_lane(rest);
     for (uint32_t k = 0; k < g.count; ++k) {
-      uint64_t value = g.width == 8 ? lanes<U64>(w, slot(i, static_cast<int>(k)))[l] : lanes<U32>(w, slot(i, static_cast<int>(k)))[l];
+      uint64_t value = g.width == 8 ? lanes<U64>(w, slot(i, static_cast<int>(k)))[l]
+                                    : lanes<U32>(w, slot(i, static_cast<int>(k)))[l];
       std::memcpy(far.at(l) + size_t{k} * g.bytes, &value, g.bytes);
     }
   }
@@ -110,17 +116,22 @@ Handler hot(const GeneralAccess& g) {
 
 Handler store_handler(const GeneralAccess& access) {
   switch (access.window) {
-    case Window::Shared: return hot<Window::Shared>(access);
-    case Window::Global: return hot<Window::Global>(access);
-    case Window::Generic: return hot<Window::Generic>(access);
-    default: return store_general;
+    case Window::Shared:
+      return hot<Window::Shared>(access);
+    case Window::Global:
+      return hot<Window::Global>(access);
+    case Window::Generic:
+      return hot<Window::Generic>(access);
+    default:
+      return store_general;
   }
 }
 
 const Insn* store_b128(Warp& w, const Insn* i) {
   Far far;
   if (!resolve_all(w, i, static_cast<Window>(i->n), 16, Access::Write, far.host)) return nullptr;
-  for (uint32_t rest = w.mask; rest; rest &= rest - 1) std::memcpy(far.at(first_lane(rest)), w.r + i->d + 16 * first_lane(rest), 16);
+  for (uint32_t rest = w.mask; rest; rest &= rest - 1)
+    std::memcpy(far.at(first_lane(rest)), w.r + i->d + 16 * first_lane(rest), 16);
   return i + 1;
 }
 

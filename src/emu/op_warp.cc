@@ -1,5 +1,6 @@
-// Owns communication inside a warp: shfl, vote, match, redux, activemask, elect, bar.warp.sync (PTX ISA 9.7.9.6,
-// 9.7.13.2, 9.7.13.9-14). The decoder has brought the named lanes together before.
+// Owns communication inside a warp: shfl, vote, match, redux, activemask, elect, bar.warp.sync
+// (PTX ISA 9.7.9.6, 9.7.13.2, 9.7.13.9-14). The decoder has brought the named lanes together
+// before.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
@@ -19,8 +20,8 @@ namespace {
 
 enum class Shuffle : uint16_t { Up, Down, Bfly, Idx };
 
-// d|p, a, b, c: PTX ISA 9.7.9.6. Reading a lane that does not execute gives an undefined value; here the lane's own.
-// imm: p or -1; n: mode.
+// d|p, a, b, c: PTX ISA 9.7.9.6. Reading a lane that does not execute gives an undefined value;
+// here the lane's own. imm: p or -1; n: mode.
 const Insn* shuffle(Warp& w, const Insn* i) {
   const U32 *a = lanes<U32>(w, i->a), *b = lanes<U32>(w, i->b), *c = lanes<U32>(w, i->c);
   alignas(64) uint32_t t[32];
@@ -66,7 +67,10 @@ bool decode_shuffle(Decoder& d) {
   uint32_t to = d.destination(pair ? first.elements[0] : first, 4);
   int64_t p = pair ? static_cast<int64_t>(d.predicate_destination(first.elements[1])) : -1;
   if (d.refused()) return false;
-  Shuffle mode = d.has(Modifier::Up) ? Shuffle::Up : d.has(Modifier::Down) ? Shuffle::Down : d.has(Modifier::Bfly) ? Shuffle::Bfly : Shuffle::Idx;
+  Shuffle mode = d.has(Modifier::Up)     ? Shuffle::Up
+                 : d.has(Modifier::Down) ? Shuffle::Down
+                 : d.has(Modifier::Bfly) ? Shuffle::Bfly
+                                         : Shuffle::Idx;
   Insn& insn = d.emit(shuffle);
   insn.d = to;
   insn.a = a;
@@ -88,10 +92,18 @@ const Insn* vote(Warp& w, const Insn* i) {
     uint32_t with = partners(w, i, l), yes = votes & with;
     bool value = false;
     switch (static_cast<Vote>(i->n)) {
-      case Vote::All: value = yes == with; break;
-      case Vote::Any: value = yes != 0; break;
-      case Vote::Uni: value = yes == 0 || yes == with; break;
-      case Vote::Ballot: lanes<U32>(w, i->d)[l] = yes; break;
+      case Vote::All:
+        value = yes == with;
+        break;
+      case Vote::Any:
+        value = yes != 0;
+        break;
+      case Vote::Uni:
+        value = yes == 0 || yes == with;
+        break;
+      case Vote::Ballot:
+        lanes<U32>(w, i->d)[l] = yes;
+        break;
     }
     result |= static_cast<uint32_t>(value) << l;
   }
@@ -100,7 +112,10 @@ const Insn* vote(Warp& w, const Insn* i) {
 }
 bool decode_vote(Decoder& d) {
   if (!d.has(Modifier::Sync)) return d.refuse("vote without .sync is gone since sm_70");
-  Vote kind = d.has(Modifier::All) ? Vote::All : d.has(Modifier::Any) ? Vote::Any : d.has(Modifier::Uni) ? Vote::Uni : Vote::Ballot;
+  Vote kind = d.has(Modifier::All)   ? Vote::All
+              : d.has(Modifier::Any) ? Vote::Any
+              : d.has(Modifier::Uni) ? Vote::Uni
+                                     : Vote::Ballot;
   uint32_t p = d.predicate_source(d.operand(1)), mask = d.source(2, 4);
   uint32_t to = kind == Vote::Ballot ? d.destination(0, 4) : d.predicate_destination(d.operand(0));
   if (d.refused()) return false;
@@ -136,7 +151,8 @@ const Insn* match(Warp& w, const Insn* i) {
 bool decode_match(Decoder& d) {
   const Operand& first = d.operand(0);
   bool pair = first.kind == Operand::Kind::Pair, wide = d.type() == Type::B64;
-  uint32_t a = d.source(1, wide ? 8 : 4), mask = d.source(2, 4), to = d.destination(pair ? first.elements[0] : first, 4);
+  uint32_t a = d.source(1, wide ? 8 : 4), mask = d.source(2, 4),
+           to = d.destination(pair ? first.elements[0] : first, 4);
   int64_t p = pair ? static_cast<int64_t>(d.predicate_destination(first.elements[1])) : -1;
   if (d.refused()) return false;
   Insn& insn = d.emit(wide ? match<uint64_t> : match<uint32_t>);
@@ -151,14 +167,22 @@ bool decode_match(Decoder& d) {
 enum class Reduce : uint16_t { Add, MinU, MaxU, MinS, MaxS, And, Or, Xor };
 uint32_t reduced(Reduce op, uint32_t x, uint32_t y) {
   switch (op) {
-    case Reduce::Add: return x + y;
-    case Reduce::MinU: return x < y ? x : y;
-    case Reduce::MaxU: return x > y ? x : y;
-    case Reduce::MinS: return static_cast<int32_t>(x) < static_cast<int32_t>(y) ? x : y;
-    case Reduce::MaxS: return static_cast<int32_t>(x) > static_cast<int32_t>(y) ? x : y;
-    case Reduce::And: return x & y;
-    case Reduce::Or: return x | y;
-    case Reduce::Xor: return x ^ y;
+    case Reduce::Add:
+      return x + y;
+    case Reduce::MinU:
+      return x < y ? x : y;
+    case Reduce::MaxU:
+      return x > y ? x : y;
+    case Reduce::MinS:
+      return static_cast<int32_t>(x) < static_cast<int32_t>(y) ? x : y;
+    case Reduce::MaxS:
+      return static_cast<int32_t>(x) > static_cast<int32_t>(y) ? x : y;
+    case Reduce::And:
+      return x & y;
+    case Reduce::Or:
+      return x | y;
+    case Reduce::Xor:
+      return x ^ y;
   }
   return x;
 }
@@ -168,7 +192,8 @@ const Insn* redux(Warp& w, const Insn* i) {
   for (uint32_t rest = w.mask; rest; rest &= rest - 1) {
     uint32_t l = static_cast<uint32_t>(std::countr_zero(rest)), with = partners(w, i, l);
     uint32_t value = a[std::countr_zero(with)];
-    for (uint32_t other = with & (with - 1); other; other &= other - 1) value = reduced(static_cast<Reduce>(i->n), value, a[std::countr_zero(other)]);
+    for (uint32_t other = with & (with - 1); other; other &= other - 1)
+      value = reduced(static_cast<Reduce>(i->n), value, a[std::countr_zero(other)]);
     t[l] = value;
   }
   blend(lanes<U32>(w, i->d), t, w.mask);
@@ -189,7 +214,8 @@ bool decode_redux(Decoder& d) {
 }
 
 const Insn* activemask(Warp& w, const Insn* i) {
-  for (uint32_t rest = w.mask; rest; rest &= rest - 1) lanes<U32>(w, i->d)[std::countr_zero(rest)] = w.exec;
+  for (uint32_t rest = w.mask; rest; rest &= rest - 1)
+    lanes<U32>(w, i->d)[std::countr_zero(rest)] = w.exec;
   return i + 1;
 }
 
@@ -209,7 +235,8 @@ const Insn* elect(Warp& w, const Insn* i) {
 bool decode_elect(Decoder& d) {
   const Operand& first = d.operand(0);
   if (first.kind != Operand::Kind::Pair) return d.refuse("");
-  uint32_t mask = d.source(1, 4), to = d.destination(first.elements[0], 4), p = d.predicate_destination(first.elements[1]);
+  uint32_t mask = d.source(1, 4), to = d.destination(first.elements[0], 4),
+           p = d.predicate_destination(first.elements[1]);
   if (d.refused()) return false;
   Insn& insn = d.emit(elect);
   insn.d = to;
@@ -222,11 +249,16 @@ bool decode_elect(Decoder& d) {
 
 bool decode_warp(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::Shfl: return decode_shuffle(d);
-    case Opcode::Vote: return decode_vote(d);
-    case Opcode::Match: return decode_match(d);
-    case Opcode::Redux: return decode_redux(d);
-    case Opcode::Elect: return decode_elect(d);
+    case Opcode::Shfl:
+      return decode_shuffle(d);
+    case Opcode::Vote:
+      return decode_vote(d);
+    case Opcode::Match:
+      return decode_match(d);
+    case Opcode::Redux:
+      return decode_redux(d);
+    case Opcode::Elect:
+      return decode_elect(d);
     case Opcode::Activemask: {
       uint32_t to = d.destination(0, 4);
       if (d.refused()) return false;
@@ -237,7 +269,8 @@ bool decode_warp(Decoder& d) {
       emit_warp_sync_check(d);
       d.emit(nothing_handler());
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -1,5 +1,5 @@
-// Owns wmma.load, wmma.store and wmma.mma (PTX ISA 9.7.14.4). Their fragments are opaque: here they are made of the
-// fragments of mma.m16n8, so that one tile arithmetic serves both.
+// Owns wmma.load, wmma.store and wmma.mma (PTX ISA 9.7.14.4). Their fragments are opaque: here
+// they are made of the fragments of mma.m16n8, so that one tile arithmetic serves both.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/op_wmma.h"
 
@@ -35,22 +35,34 @@ struct Tiling {
 
 std::optional<MmaType> input_type(Type type) {
   switch (type) {
-    case Type::F16: return MmaType::F16;
-    case Type::BF16: return MmaType::BF16;
-    case Type::TF32: return MmaType::TF32;
-    case Type::F64: return MmaType::F64;
-    case Type::S8: return MmaType::S8;
-    case Type::U8: return MmaType::U8;
-    default: return std::nullopt;
+    case Type::F16:
+      return MmaType::F16;
+    case Type::BF16:
+      return MmaType::BF16;
+    case Type::TF32:
+      return MmaType::TF32;
+    case Type::F64:
+      return MmaType::F64;
+    case Type::S8:
+      return MmaType::S8;
+    case Type::U8:
+      return MmaType::U8;
+    default:
+      return std::nullopt;
   }
 }
 std::optional<MmaAccumulator> accumulator_type(Type type) {
   switch (type) {
-    case Type::F32: return MmaAccumulator::F32;
-    case Type::F16: return MmaAccumulator::F16;
-    case Type::S32: return MmaAccumulator::S32;
-    case Type::F64: return MmaAccumulator::F64;
-    default: return std::nullopt;
+    case Type::F32:
+      return MmaAccumulator::F32;
+    case Type::F16:
+      return MmaAccumulator::F16;
+    case Type::S32:
+      return MmaAccumulator::S32;
+    case Type::F64:
+      return MmaAccumulator::F64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -80,7 +92,8 @@ enum class Part : uint8_t { A, B, C };
 struct Place {
   int reg = 0, lane = 0, element = 0;
 };
-// Where element (row, column) of the matrix as written lies (PTX ISA 9.7.14.5, fragments of mma.m16n8).
+// Where element (row, column) of the matrix as written lies (PTX ISA 9.7.14.5, fragments of
+// mma.m16n8).
 Place place_of(const Tiling& t, Part part, int bits, int row, int column) {
   if (t.transposed) {
     std::swap(row, column);
@@ -121,10 +134,13 @@ struct Transfer {
 };
 
 void move_element(Warp& w, const Transfer& t, const Place& p, uint8_t* at) {
-  uint8_t* lane = w.r + t.slots[static_cast<size_t>(p.reg)] + static_cast<size_t>(p.lane) * (t.wide ? 8 : 4);
+  uint8_t* lane =
+      w.r + t.slots[static_cast<size_t>(p.reg)] + static_cast<size_t>(p.lane) * (t.wide ? 8 : 4);
   uint8_t* element = lane + static_cast<size_t>(p.element) * t.element_bytes;
-  if (t.loads) std::memcpy(element, at, t.element_bytes);
-  else std::memcpy(at, element, t.element_bytes);
+  if (t.loads)
+    std::memcpy(element, at, t.element_bytes);
+  else
+    std::memcpy(at, element, t.element_bytes);
 }
 
 const Insn* transfer(Warp& w, const Insn* i) {
@@ -136,11 +152,16 @@ const Insn* transfer(Warp& w, const Insn* i) {
   uint32_t bytes = t.minor * t.element_bytes;
   for (uint32_t line = 0; line < t.major; ++line) {
     uint64_t address = base + line * stride * t.element_bytes;
-    uint8_t* host = address % t.element_bytes ? nullptr : resolve_quietly(w, lane, t.window, address, bytes, access);
-    if (host && check_attached(*w.cta)) check_plain_access(w, t.site, lane, t.window, address, bytes, access);
+    uint8_t* host = address % t.element_bytes
+                        ? nullptr
+                        : resolve_quietly(w, lane, t.window, address, bytes, access);
+    if (host && check_attached(*w.cta))
+      check_plain_access(w, t.site, lane, t.window, address, bytes, access);
     for (uint32_t k = 0; k < t.minor; ++k) {
       // Element by element where the line is bad, so that the fault names the first bad one.
-      uint8_t* at = host ? host + k * t.element_bytes : resolve(w, i, lane, t.window, address + k * t.element_bytes, t.element_bytes, access);
+      uint8_t* at = host ? host + k * t.element_bytes
+                         : resolve(w, i, lane, t.window, address + k * t.element_bytes,
+                                   t.element_bytes, access);
       if (!at) return nullptr;
       move_element(w, t, t.places[line * t.minor + k], at);
     }
@@ -152,21 +173,26 @@ const Insn* transfer(Warp& w, const Insn* i) {
   return i + 1;
 }
 
-bool slots_of(Decoder& d, const Operand& operand, int width, bool writes, std::vector<uint32_t>& out) {
+bool slots_of(Decoder& d, const Operand& operand, int width, bool writes,
+              std::vector<uint32_t>& out) {
   if (operand.kind == Operand::Kind::Vector) {
-    for (const Operand& each : operand.elements) out.push_back(writes ? d.destination(each, width) : d.source(each, width));
+    for (const Operand& each : operand.elements)
+      out.push_back(writes ? d.destination(each, width) : d.source(each, width));
   } else {
     out.push_back(writes ? d.destination(operand, width) : d.source(operand, width));
   }
   return !d.refused();
 }
 
-// Any accumulator goes with the tiling of an input type; loads of A and B know theirs, those of C do not.
+// Any accumulator goes with the tiling of an input type; loads of A and B know theirs, those of C
+// do not.
 std::optional<Tiling> transfer_tiling(const Decoder& d, Part part, Type type) {
   if (part != Part::C) {
     auto input = input_type(type);
     if (!input) return std::nullopt;
-    MmaAccumulator c = *input == MmaType::F64 ? MmaAccumulator::F64 : ptx::is_float(type) ? MmaAccumulator::F32 : MmaAccumulator::S32;
+    MmaAccumulator c = *input == MmaType::F64 ? MmaAccumulator::F64
+                       : ptx::is_float(type)  ? MmaAccumulator::F32
+                                              : MmaAccumulator::S32;
     return tiling_of(d, *input, c);
   }
   auto accumulator = accumulator_type(type);
@@ -191,14 +217,17 @@ bool decode_transfer(Decoder& d, bool loads) {
   t.column_major = d.has(Modifier::Col);
   t.wide = tiling->regs.wide;
   t.element_bytes = type == Type::TF32 ? 4 : static_cast<uint32_t>(ptx::size_bytes(type));
-  int rows = part == Part::B ? tiling->k : tiling->m, columns = part == Part::A ? tiling->k : tiling->n;
+  int rows = part == Part::B ? tiling->k : tiling->m,
+      columns = part == Part::A ? tiling->k : tiling->n;
   t.minor = static_cast<uint32_t>(t.column_major ? rows : columns);
   t.major = static_cast<uint32_t>(t.column_major ? columns : rows);
   int most = 0;
   for (uint32_t line = 0; line < t.major; ++line) {
     for (uint32_t k = 0; k < t.minor; ++k) {
-      int row = static_cast<int>(t.column_major ? k : line), column = static_cast<int>(t.column_major ? line : k);
-      t.places.push_back(place_of(*tiling, part, static_cast<int>(t.element_bytes) * 8, row, column));
+      int row = static_cast<int>(t.column_major ? k : line),
+          column = static_cast<int>(t.column_major ? line : k);
+      t.places.push_back(
+          place_of(*tiling, part, static_cast<int>(t.element_bytes) * 8, row, column));
       most = std::max(most, t.places.back().reg);
     }
   }
@@ -206,8 +235,10 @@ bool decode_transfer(Decoder& d, bool loads) {
   const Operand& address = d.operand(loads ? 1 : 0);
   uint32_t base = address_slot(d, address, *window);
   t.stride_slot = d.operands() > 2 ? d.source(2, 4) : d.bits(t.minor, 4);
-  if (d.refused() || !slots_of(d, d.operand(loads ? 0 : 1), t.wide ? 8 : 4, loads, t.slots)) return false;
-  if (t.slots.size() < t.distinct || t.slots.size() % t.distinct) return d.refuse("another number of registers than the form has");
+  if (d.refused() || !slots_of(d, d.operand(loads ? 0 : 1), t.wide ? 8 : 4, loads, t.slots))
+    return false;
+  if (t.slots.size() < t.distinct || t.slots.size() % t.distinct)
+    return d.refuse("another number of registers than the form has");
   t.site = check_site(d);
   Insn& insn = d.emit(transfer);
   insn.a = base;
@@ -232,11 +263,15 @@ void multiply(Warp& w, const Product& p, Function function) {
   T* d[16];
   for (int m = 0; m < t.m_blocks; ++m) {
     for (int n = 0; n < t.n_blocks; ++n) {
-      auto from = [](const std::vector<uint32_t>& slots, int block, int count, int k) { return slots[static_cast<size_t>(block * count + k)]; };
+      auto from = [](const std::vector<uint32_t>& slots, int block, int count, int k) {
+        return slots[static_cast<size_t>(block * count + k)];
+      };
       for (int k = 0; k < t.regs.a; ++k) a[k] = lanes<T>(w, from(left, m, t.regs.a, k));
       for (int k = 0; k < t.regs.b; ++k) b[k] = lanes<T>(w, from(right, n, t.regs.b, k));
-      for (int k = 0; k < t.regs.c; ++k) c[k] = lanes<T>(w, from(p.c, m * t.n_blocks + n, t.regs.c, k));
-      for (int k = 0; k < t.regs.d; ++k) d[k] = lanes<T>(w, from(p.d, m * t.n_blocks + n, t.regs.d, k));
+      for (int k = 0; k < t.regs.c; ++k)
+        c[k] = lanes<T>(w, from(p.c, m * t.n_blocks + n, t.regs.c, k));
+      for (int k = 0; k < t.regs.d; ++k)
+        d[k] = lanes<T>(w, from(p.d, m * t.n_blocks + n, t.regs.d, k));
       function(Operands{a, b, c, d});
     }
   }
@@ -266,22 +301,32 @@ bool decode_product(Decoder& d) {
   auto c = accumulator_type(c_type);
   if (!a || !c) return d.refuse("");
   auto tiling = tiling_of(d, *a, *c);
-  if (!tiling || d.has(Modifier::Rz) || d.has(Modifier::Rm) || d.has(Modifier::Rp)) return d.refuse("");
+  if (!tiling || d.has(Modifier::Rz) || d.has(Modifier::Rm) || d.has(Modifier::Rp))
+    return d.refuse("");
   Product p;
   p.tiling = *tiling;
   p.tiling.form.satfinite = d.has(Modifier::Satfinite);
-  if (tiling->regs.wide) p.function64 = arith::mma_function_f64(p.tiling.form);
-  else p.function = arith::mma_function(p.tiling.form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact : arith::Numerics::Fast);
+  if (tiling->regs.wide)
+    p.function64 = arith::mma_function_f64(p.tiling.form);
+  else
+    p.function =
+        arith::mma_function(p.tiling.form, d.flavour() == Flavour::Exact ? arith::Numerics::Exact
+                                                                         : arith::Numerics::Fast);
   if (!p.function && !p.function64) return d.refuse("");
   int width = tiling->regs.wide ? 8 : 4;
-  if (!slots_of(d, d.operand(1), width, false, p.a) || !slots_of(d, d.operand(2), width, false, p.b) ||
+  if (!slots_of(d, d.operand(1), width, false, p.a) ||
+      !slots_of(d, d.operand(2), width, false, p.b) ||
       !slots_of(d, d.operand(3), width, false, p.c) || !slots_of(d, d.operand(0), width, true, p.d))
     return false;
-  auto enough = [](size_t have, int blocks, int each) { return have >= static_cast<size_t>(blocks * each) && have <= 16; };
+  auto enough = [](size_t have, int blocks, int each) {
+    return have >= static_cast<size_t>(blocks * each) && have <= 16;
+  };
   const auto &left = tiling->transposed ? p.b : p.a, &right = tiling->transposed ? p.a : p.b;
   int blocks = tiling->m_blocks * tiling->n_blocks;
-  if (!enough(left.size(), tiling->m_blocks, tiling->regs.a) || !enough(right.size(), tiling->n_blocks, tiling->regs.b) ||
-      !enough(p.c.size(), blocks, tiling->regs.c) || !enough(p.d.size(), blocks, tiling->regs.d) || p.c.size() != p.d.size())
+  if (!enough(left.size(), tiling->m_blocks, tiling->regs.a) ||
+      !enough(right.size(), tiling->n_blocks, tiling->regs.b) ||
+      !enough(p.c.size(), blocks, tiling->regs.c) || !enough(p.d.size(), blocks, tiling->regs.d) ||
+      p.c.size() != p.d.size())
     return d.refuse("another number of registers than the form has");
   d.emit(product).more = d.keep(std::move(p));
   return true;
@@ -291,10 +336,14 @@ bool decode_product(Decoder& d) {
 
 bool decode_wmma(Decoder& d) {
   switch (d.opcode()) {
-    case Opcode::WmmaLoad: return decode_transfer(d, true);
-    case Opcode::WmmaStore: return decode_transfer(d, false);
-    case Opcode::WmmaMma: return decode_product(d);
-    default: return false;
+    case Opcode::WmmaLoad:
+      return decode_transfer(d, true);
+    case Opcode::WmmaStore:
+      return decode_transfer(d, false);
+    case Opcode::WmmaMma:
+      return decode_product(d);
+    default:
+      return false;
   }
 }
 

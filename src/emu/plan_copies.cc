@@ -1,4 +1,5 @@
-// Owns the plan operations that are not kernels: memset, device copies, host literals. Bounds are those of the buffers.
+// Owns the plan operations that are not kernels: memset, device copies, host literals. Bounds are
+// those of the buffers.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -11,7 +12,8 @@ namespace {
 bool refuse(RunState& run, const char* what, uint64_t address, uint64_t size) {
   Finding finding;
   finding.kind = FindingKind::OutOfBounds;
-  finding.message = std::string(what) + " of " + std::to_string(size) + " bytes at " + run.memory.describe(address, size);
+  finding.message = std::string(what) + " of " + std::to_string(size) + " bytes at " +
+                    run.memory.describe(address, size);
   finding.hint = "the host code asked for this; check sizes and pitches of the call";
   {
     std::lock_guard hold(run.lock);
@@ -46,7 +48,8 @@ bool apply(RunState& run, const Memset& set) {
     if (set.element_bytes == 1) {
       std::memset(at, static_cast<int>(set.value & 0xff), row_bytes);
     } else {
-      for (uint64_t k = 0; k < set.width_elements; ++k) std::memcpy(at + k * set.element_bytes, &set.value, set.element_bytes);
+      for (uint64_t k = 0; k < set.width_elements; ++k)
+        std::memcpy(at + k * set.element_bytes, &set.value, set.element_bytes);
     }
     mark(*a, address, row_bytes);
   }

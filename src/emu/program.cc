@@ -1,5 +1,6 @@
-// Owns the loading of a plan's modules: parsing, module variables and their addresses, which functions a kernel reaches,
-// the layout of shared and local memory. Never executes and never looks at an instruction's meaning.
+// Owns the loading of a plan's modules: parsing, module variables and their addresses, which
+// functions a kernel reaches, the layout of shared and local memory. Never executes and never
+// looks at an instruction's meaning.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/program.h"
 
@@ -25,7 +26,8 @@ using ptx::Operand;
 using ptx::Space;
 
 constexpr uint64_t kFunctionWindow = 0x2a00'0000'0000;
-constexpr uint64_t kVariableGap = 4096;  // between module variables: an overrun is not another variable
+constexpr uint64_t kVariableGap =
+    4096;  // between module variables: an overrun is not another variable
 constexpr uint64_t kVariableLimit = uint64_t{4} << 30;
 constexpr uint32_t kFrameAlignment = 16;
 
@@ -51,7 +53,8 @@ Reach find_reach(const ptx::Module& module, const ptx::Function& kernel) {
   std::set<std::string> seen_functions{kernel.name};
   auto add_function = [&](const std::string& name) {
     const ptx::Function* f = module.find(name);
-    if (f && !f->is_declaration && !f->is_entry && seen_functions.insert(f->name).second) reach.functions.push_back(f);
+    if (f && !f->is_declaration && !f->is_entry && seen_functions.insert(f->name).second)
+      reach.functions.push_back(f);
   };
   // A variable that is reached brings what its initialiser points to.
   std::function<void(const std::string&)> add_symbol = [&](const std::string& name) {
@@ -108,14 +111,16 @@ Result<SharedLayout> lay_out_shared(const ptx::Module& module, const Reach& reac
       if (v.is_extern_array) dynamic.push_back(&slot);
     }
   }
-  if (at >= 1u << 24) return limit_error(reach.functions[0]->name + ": more than 16 MiB of shared variables");
+  if (at >= 1u << 24)
+    return limit_error(reach.functions[0]->name + ": more than 16 MiB of shared variables");
   layout.static_end = static_cast<uint32_t>(at);
   layout.dynamic_offset = align_up(layout.static_end, dynamic_alignment);
   for (uint32_t* slot : dynamic) *slot = layout.dynamic_offset;
   return layout;
 }
 
-// Stack frame of a function: parameters and return values at its begin (device functions), then its own variables.
+// Stack frame of a function: parameters and return values at its begin (device functions), then its
+// own variables.
 Result<void> lay_out_frame(const ptx::Function& f, Code& code, Symbols& symbols) {
   uint64_t at = 0;
   auto place = [&](const ptx::Variable& v) {
@@ -143,7 +148,8 @@ Result<void> lay_out_frame(const ptx::Function& f, Code& code, Symbols& symbols)
 }
 
 // The deepest stack below each function; 0 when there is no bound.
-uint32_t deepest(const DecodedKernel& kernel, const Code& code, std::map<const Code*, uint32_t>& known, bool& bounded) {
+uint32_t deepest(const DecodedKernel& kernel, const Code& code,
+                 std::map<const Code*, uint32_t>& known, bool& bounded) {
   constexpr uint32_t kOnPath = 0xffffffffu;
   auto [slot, fresh] = known.emplace(&code, kOnPath);
   if (!fresh) {
@@ -159,13 +165,15 @@ uint32_t deepest(const DecodedKernel& kernel, const Code& code, std::map<const C
     }
     const ptx::Function* callee = code.module->find(in.operands[1].symbol);
     auto found = callee ? kernel.functions.find(callee->name) : kernel.functions.end();
-    if (found != kernel.functions.end()) most = std::max(most, deepest(kernel, *found->second, known, bounded));
+    if (found != kernel.functions.end())
+      most = std::max(most, deepest(kernel, *found->second, known, bounded));
   }
   return known[&code] = most + code.local_bytes;
 }
 
-Result<std::unique_ptr<DecodedKernel>> decode_kernel(const Program::State& program, uint32_t module_index,
-                                                     const std::string& name, Flavour flavour) {
+Result<std::unique_ptr<DecodedKernel>> decode_kernel(const Program::State& program,
+                                                     uint32_t module_index, const std::string& name,
+                                                     Flavour flavour) {
   const ptx::Module& module = *program.modules[module_index];
   const ptx::Function* entry = module.find(name);
   if (!entry || !entry->is_entry || entry->is_declaration)
@@ -187,7 +195,8 @@ Result<std::unique_ptr<DecodedKernel>> decode_kernel(const Program::State& progr
     if (auto own = shared.of_function.find(f.name); own != shared.of_function.end())
       for (const auto& [variable, offset] : own->second) symbols[k].shared[variable] = offset;
     PTXB_CHECK_OK(lay_out_frame(f, *code, symbols[k]));
-    if (auto address = program.function_addresses.find({module_index, f.name}); address != program.function_addresses.end())
+    if (auto address = program.function_addresses.find({module_index, f.name});
+        address != program.function_addresses.end())
       kernel->by_address[address->second] = code.get();
     kernel->functions[f.name] = std::move(code);
   }
@@ -224,7 +233,8 @@ Result<void> place_variables(const LaunchPlan& plan, Program::State& state) {
       variable.size_bytes = v.size_bytes;
       variable.constant = v.space == Space::Const;
       variable.bytes = v.initial;
-      if ((total += v.size_bytes) > kVariableLimit) return limit_error("module variables of more than 4 GiB");
+      if ((total += v.size_bytes) > kVariableLimit)
+        return limit_error("module variables of more than 4 GiB");
       for (const PlanSymbol& symbol : plan.symbols) {
         if (symbol.module == m && symbol.name == v.name) variable.address = symbol.address;
       }
@@ -239,7 +249,8 @@ Result<void> place_variables(const LaunchPlan& plan, Program::State& state) {
     }
     uint64_t index = 0;
     for (const ptx::Function& f : state.modules[m]->functions)
-      state.function_addresses.emplace(std::pair(m, f.name), kFunctionWindow + (uint64_t{m} << 32) + 16 * ++index);
+      state.function_addresses.emplace(std::pair(m, f.name),
+                                       kFunctionWindow + (uint64_t{m} << 32) + 16 * ++index);
   }
   return {};
 }
@@ -258,11 +269,13 @@ Result<void> relocate_variables(Program::State& state) {
       } else if (f) {
         address = state.function_addresses[{variable.module, f->name}];
       } else {
-        return unsupported("PTX line " + std::to_string(source->line) + ": the initialiser of " + variable.name +
-                           " names " + relocation.symbol + ", which is not a variable or function of the module");
+        return unsupported("PTX line " + std::to_string(source->line) + ": the initialiser of " +
+                           variable.name + " names " + relocation.symbol +
+                           ", which is not a variable or function of the module");
       }
       address += static_cast<uint64_t>(relocation.addend);
-      if (relocation.offset + 8 > variable.bytes.size()) return bad_input(variable.name + ": initialiser outside the variable");
+      if (relocation.offset + 8 > variable.bytes.size())
+        return bad_input(variable.name + ": initialiser outside the variable");
       std::memcpy(variable.bytes.data() + relocation.offset, &address, 8);
     }
   }
@@ -292,15 +305,22 @@ Result<Program> Program::load(const LaunchPlan& plan) {
     for (const PlanOperation& operation : *list) {
       const auto* launch = std::get_if<KernelLaunch>(&operation.action);
       if (!launch) continue;
-      if (launch->module >= plan.modules.size()) return bad_input("launch of a kernel of module " + std::to_string(launch->module) + ", which the plan does not have");
-      if (wanted.emplace(launch->module, launch->kernel).second) state->kernels.emplace_back(launch->module, launch->kernel);
+      if (launch->module >= plan.modules.size())
+        return bad_input("launch of a kernel of module " + std::to_string(launch->module) +
+                         ", which the plan does not have");
+      if (wanted.emplace(launch->module, launch->kernel).second)
+        state->kernels.emplace_back(launch->module, launch->kernel);
     }
   }
   for (uint32_t m = 0; m < plan.modules.size(); ++m) {
-    bool used = std::any_of(state->kernels.begin(), state->kernels.end(), [&](const auto& k) { return k.first == m; });
-    bool named = std::any_of(plan.symbols.begin(), plan.symbols.end(), [&](const auto& s) { return s.module == m; });
+    bool used = std::any_of(state->kernels.begin(), state->kernels.end(),
+                            [&](const auto& k) { return k.first == m; });
+    bool named = std::any_of(plan.symbols.begin(), plan.symbols.end(),
+                             [&](const auto& s) { return s.module == m; });
     if (plan.modules[m].ptx.empty()) {
-      if (used) return unsupported("module " + plan.modules[m].name + " has no PTX: the emulator executes PTX");
+      if (used)
+        return unsupported("module " + plan.modules[m].name +
+                           " has no PTX: the emulator executes PTX");
       state->modules.push_back(nullptr);
       continue;
     }

@@ -1,5 +1,5 @@
-// Owns a loaded program: parsed modules, decoded functions, module variables at their addresses, counter numbering.
-// Immutable after load, except for the second (checking) decode made on demand.
+// Owns a loaded program: parsed modules, decoded functions, module variables at their addresses,
+// counter numbering. Immutable after load, except for the second (checking) decode made on demand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,8 @@ struct ModuleVariable {
   std::vector<uint8_t> bytes;  // relocated; shorter than size_bytes: rest zero
 };
 
-// How instructions are decoded: Checked inserts the hooks of check mode and gives every virtual register its own slot.
+// How instructions are decoded: Checked inserts the hooks of check mode and gives every virtual
+// register its own slot.
 enum class Flavour : uint8_t { Plain, Exact, Checked };
 
 // An instruction that hooks of checked code stand for.
@@ -33,8 +34,8 @@ struct CheckSite {
   uint32_t origin = 0;
 };
 
-// A kernel with the device functions that it can reach. Every kernel has its own copies of those: their shared memory
-// addresses and counters are the kernel's.
+// A kernel with the device functions that it can reach. Every kernel has its own copies of those:
+// their shared memory addresses and counters are the kernel's.
 struct DecodedKernel {
   uint32_t module = 0;
   const Code* entry = nullptr;
@@ -42,9 +43,10 @@ struct DecodedKernel {
   std::vector<CounterPlace> counters;
   std::map<uint64_t, const Code*> by_address;  // targets of indirect calls
   bool unbounded_stack = false;                // recursion or indirect calls
-  // Results depend on the order of blocks: float atomics, atomics that return values. Such launches run on one thread.
+  // Results depend on the order of blocks: float atomics, atomics that return values. Such launches
+  // run on one thread.
   bool order_matters = false;
-  std::vector<CheckSite> check_sites;          // of checked code
+  std::vector<CheckSite> check_sites;  // of checked code
 };
 using DecodedProgram = std::map<std::pair<uint32_t, std::string>, std::unique_ptr<DecodedKernel>>;
 

@@ -1,5 +1,6 @@
-// Owns register allocation: which bytes of the frame a virtual register lives in. Liveness is a property of one thread,
-// so lanes on different paths may share a slot: each lane's bytes are its own.
+// Owns register allocation: which bytes of the frame a virtual register lives in. Liveness is a
+// property of one thread, so lanes on different paths may share a slot: each lane's bytes are its
+// own.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -15,7 +16,8 @@ using ptx::Operand;
 using ptx::Role;
 
 std::vector<Role> operand_roles(const Instruction& in) {
-  if (auto roles = ptx::operand_roles(in); roles && roles->size() == in.operands.size()) return *std::move(roles);
+  if (auto roles = ptx::operand_roles(in); roles && roles->size() == in.operands.size())
+    return *std::move(roles);
   std::vector<Role> roles(in.operands.size(), Role::Source);
   if (in.opcode == ptx::Opcode::Call && !roles.empty()) roles[0] = Role::Destination;
   return roles;
@@ -28,7 +30,7 @@ void add_registers(const Operand& operand, std::vector<uint32_t>& out) {
   for (const Operand& element : operand.elements) add_registers(element, out);
 }
 
-constexpr uint64_t kBitLimit = uint64_t{1} << 31;   // liveness bits of one function
+constexpr uint64_t kBitLimit = uint64_t{1} << 31;  // liveness bits of one function
 
 struct Interval {
   uint32_t reg = 0, begin = kNone, end = 0;
@@ -88,7 +90,8 @@ Liveness find_liveness(const ptx::Function& f, const Flow& flow) {
     };
     for (uint32_t r : uses.reads) {
       touch(r);
-      if (!written[r]) wide[r] = true;  // read before any write in text order: carried by a loop, or undefined
+      if (!written[r])
+        wide[r] = true;  // read before any write in text order: carried by a loop, or undefined
     }
     for (uint32_t r : uses.writes) {
       touch(r);
@@ -139,7 +142,8 @@ void collect_uses(const Instruction& in, Uses& uses) {
   if (in.guard) uses.reads.push_back(in.guard->reg);
   std::vector<Role> roles = emu::operand_roles(in);
   for (size_t k = 0; k < in.operands.size(); ++k) {
-    bool writes = roles[k] == Role::Destination || roles[k] == Role::DestinationPair || roles[k] == Role::Accumulator;
+    bool writes = roles[k] == Role::Destination || roles[k] == Role::DestinationPair ||
+                  roles[k] == Role::Accumulator;
     bool reads = !writes || roles[k] == Role::Accumulator;
     if (reads) add_registers(in.operands[k], uses.reads);
     if (writes) add_registers(in.operands[k], uses.writes);
@@ -170,10 +174,12 @@ Slots allocate_slots(const ptx::Function& f, const Flow& flow, SlotPolicy policy
       const Block& block = flow.blocks[b];
       for (uint32_t bit = 0; bit < live.shared.size(); ++bit) {
         if (live.in[b].get(bit)) intervals[live.shared[bit]].touch(block.begin);
-        if (live.out[b].get(bit)) intervals[live.shared[bit]].touch(block.end > block.begin ? block.end - 1 : block.end);
+        if (live.out[b].get(bit))
+          intervals[live.shared[bit]].touch(block.end > block.begin ? block.end - 1 : block.end);
       }
     }
-    if (live.in.empty()) policy = SlotPolicy::OneEach;
+    if (live.in.empty())
+      policy = SlotPolicy::OneEach;
     else
       for (uint32_t bit = 0; bit < live.shared.size(); ++bit)
         if (live.in[0].get(bit)) slots.undefined_at_entry.push_back(live.shared[bit]);
@@ -182,12 +188,14 @@ Slots allocate_slots(const ptx::Function& f, const Flow& flow, SlotPolicy policy
     std::vector<Interval> mine;
     for (const Interval& i : intervals)
       if (i.begin != kNone && slot_bytes(f.registers[i.reg].type) == size) mine.push_back(i);
-    std::sort(mine.begin(), mine.end(), [](const Interval& x, const Interval& y) { return x.begin < y.begin; });
+    std::sort(mine.begin(), mine.end(),
+              [](const Interval& x, const Interval& y) { return x.begin < y.begin; });
     std::multimap<uint32_t, uint32_t> active;  // end -> offset
     std::vector<uint32_t> free;
     for (const Interval& i : mine) {
       // Strictly before: an instruction's results never share a slot with its operands.
-      while (policy == SlotPolicy::LinearScan && !active.empty() && active.begin()->first < i.begin) {
+      while (policy == SlotPolicy::LinearScan && !active.empty() &&
+             active.begin()->first < i.begin) {
         free.push_back(active.begin()->second);
         active.erase(active.begin());
       }

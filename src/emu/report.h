@@ -1,4 +1,5 @@
-// Owns how trouble in a candidate's program is written down: place, thread and address in words. Never decides verdicts.
+// Owns how trouble in a candidate's program is written down: place, thread and address in words.
+// Never decides verdicts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +14,8 @@ struct RunState;
 struct Launch;
 
 // Ends the run: the faulting warp stops here, nullptr is returned for the run loop.
-const Insn* fault(Warp& w, const Insn* i, FindingKind kind, std::string message, std::string hint = {});
+const Insn* fault(Warp& w, const Insn* i, FindingKind kind, std::string message,
+                  std::string hint = {});
 // Keeps a finding and goes on; the same (kind, place, other) again only counts.
 void note(RunState& run, Finding finding);
 void report_deadlock(Cluster& cluster);

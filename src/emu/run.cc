@@ -1,5 +1,5 @@
-// Owns run(): the plan's operations in order, launches set up and counted, the report put together. Never executes
-// instructions itself.
+// Owns run(): the plan's operations in order, launches set up and counted, the report put
+// together. Never executes instructions itself.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -14,15 +14,20 @@ namespace {
 
 Flavour flavour_of(Mode mode) {
   switch (mode) {
-    case Mode::Fast: return Flavour::Plain;
-    case Mode::Exact: return Flavour::Exact;
+    case Mode::Fast:
+      return Flavour::Plain;
+    case Mode::Exact:
+      return Flavour::Exact;
     case Mode::Check:
-    case Mode::Fuzz: return Flavour::Checked;
+    case Mode::Fuzz:
+      return Flavour::Checked;
   }
   return Flavour::Plain;
 }
 
-bool is_checking(const Options& options) { return options.mode == Mode::Check || options.mode == Mode::Fuzz; }
+bool is_checking(const Options& options) {
+  return options.mode == Mode::Check || options.mode == Mode::Fuzz;
+}
 
 struct Progress {
   CountTable counts;
@@ -49,7 +54,8 @@ void forget_uninitialised(Memory::State& memory) {
     if (allocation->writable) allocation->initialised = true;
 }
 
-bool run_launch(RunState& run, const DecodedProgram& program, const KernelLaunch& spec, Progress& progress) {
+bool run_launch(RunState& run, const DecodedProgram& program, const KernelLaunch& spec,
+                Progress& progress) {
   auto found = program.find({spec.module, spec.kernel});
   if (found == program.end()) {
     refuse_launch(run, spec, "this program: it was loaded for another plan");
@@ -95,7 +101,8 @@ void fill_report(RunState& run, Progress& progress, Report& report) {
   report.printed = std::move(run.printed);
   report.coverage = progress.blocks_run == progress.blocks_all
                         ? "all blocks"
-                        : std::to_string(progress.blocks_run) + " of " + std::to_string(progress.blocks_all) + " blocks";
+                        : std::to_string(progress.blocks_run) + " of " +
+                              std::to_string(progress.blocks_all) + " blocks";
 }
 
 }  // namespace
@@ -112,7 +119,8 @@ Result<Report> run(const Program& program, Memory& memory, const LaunchPlan& pla
     const auto* launch = std::get_if<KernelLaunch>(&operation.action);
     bool went_well = true;
     if (launch) {
-      if (launch->module >= plan.modules.size()) return bad_input("a launch names a module that the plan does not have");
+      if (launch->module >= plan.modules.size())
+        return bad_input("a launch names a module that the plan does not have");
       state.fault_cluster = UINT64_MAX;
       went_well = run_launch(state, *decoded, *launch, progress);
     } else {

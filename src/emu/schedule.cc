@@ -1,5 +1,5 @@
-// Owns who runs when: warps of a CTA in turn, clusters on worker threads, CTAs that poll give way to others, deadlocks are
-// found when nothing can go on. Never knows an opcode.
+// Owns who runs when: warps of a CTA in turn, clusters on worker threads, CTAs that poll give way
+// to others, deadlocks are found when nothing can go on. Never knows an opcode.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -14,11 +14,11 @@
 namespace ptxb::emu {
 namespace {
 
-constexpr int64_t kSlice = 20'000;          // instructions a split runs before its siblings get a turn
-constexpr uint32_t kPatientPolls = 4;       // polls before siblings waiting at a join are let go
-constexpr uint32_t kPatientSlices = 64;     // the same for slices used up
-constexpr uint64_t kIdlePolls = 1'000;      // rounds without progress anywhere, and
-constexpr double kIdleSeconds = 1.5;        // this long: a livelock
+constexpr int64_t kSlice = 20'000;       // instructions a split runs before its siblings get a turn
+constexpr uint32_t kPatientPolls = 4;    // polls before siblings waiting at a join are let go
+constexpr uint32_t kPatientSlices = 64;  // the same for slices used up
+constexpr uint64_t kIdlePolls = 1'000;   // rounds without progress anywhere, and
+constexpr double kIdleSeconds = 1.5;     // this long: a livelock
 
 enum class Step : uint8_t { Done, Advanced, Polling, Stop };
 
@@ -39,8 +39,11 @@ Pause run_warp(Warp& w) {
   if (result == Pause::Stop) return result;
   if (w.splits.empty()) return Pause::Done;
   if (w.splits.size() > 1 && (result == Pause::Poll || result == Pause::Fuel)) {
-    bool waiting = std::any_of(w.splits.begin(), w.splits.end(), [](const Split& s) { return s.wait == Wait::Join; });
-    w.starving_slices = waiting ? w.starving_slices + (result == Pause::Poll ? kPatientSlices / kPatientPolls : 1) : 0;
+    bool waiting = std::any_of(w.splits.begin(), w.splits.end(),
+                               [](const Split& s) { return s.wait == Wait::Join; });
+    w.starving_slices =
+        waiting ? w.starving_slices + (result == Pause::Poll ? kPatientSlices / kPatientPolls : 1)
+                : 0;
     if (w.starving_slices >= kPatientSlices) {
       break_joins(w);
       w.starving_slices = 0;
@@ -56,7 +59,9 @@ bool within_budget(Worker& worker) {
   worker.instructions = 0;
   if (run.stop) return false;
   if (total > run.options.instruction_budget) {
-    stop_run(run, RunStatus::Budget, "instruction budget of " + std::to_string(run.options.instruction_budget) + " warp instructions spent");
+    stop_run(run, RunStatus::Budget,
+             "instruction budget of " + std::to_string(run.options.instruction_budget) +
+                 " warp instructions spent");
     return false;
   }
   if (now_s() > run.deadline_s) {
@@ -121,7 +126,9 @@ bool take_cluster(Worker& worker) {
     return false;
   }
   uint64_t order = launch.next.fetch_add(1);
-  uint64_t linear = launch.selection.empty() ? order : order < launch.selection.size() ? launch.selection[order] : UINT64_MAX;
+  uint64_t linear = launch.selection.empty()          ? order
+                    : order < launch.selection.size() ? launch.selection[order]
+                                                      : UINT64_MAX;
   if (linear >= launch.clusters || linear > launch.run.fault_cluster.load()) {
     launch.resident.fetch_sub(1);
     return false;
@@ -138,7 +145,8 @@ bool take_cluster(Worker& worker) {
   return true;
 }
 
-// Everything that this worker holds polls. Admits one more cluster, or waits for the others; false: nobody can go on.
+// Everything that this worker holds polls. Admits one more cluster, or waits for the others; false:
+// nobody can go on.
 bool relieve(Worker& worker, uint64_t& idle, uint64_t& seen, double& since) {
   Launch& launch = worker.launch;
   if (take_cluster(worker)) return true;
@@ -150,7 +158,9 @@ bool relieve(Worker& worker, uint64_t& idle, uint64_t& seen, double& since) {
     return true;
   }
   if (++idle % 64 == 0) std::this_thread::yield();
-  if (idle < kIdlePolls || now_s() - since < kIdleSeconds || launch.polling_workers.load() < launch.working.load()) return true;
+  if (idle < kIdlePolls || now_s() - since < kIdleSeconds ||
+      launch.polling_workers.load() < launch.working.load())
+    return true;
   if (launch.run.fault_cluster.load() == UINT64_MAX) report_livelock(worker);
   return false;
 }
@@ -167,7 +177,8 @@ void work(Worker& worker) {
     bool all_poll = true;
     for (size_t k = 0; k < worker.resident.size(); ++k) {
       Cluster& cluster = *worker.resident[k];
-      if (cluster.linear > run.fault_cluster.load()) {  // a lower one has faulted: this one's result is void
+      if (cluster.linear >
+          run.fault_cluster.load()) {  // a lower one has faulted: this one's result is void
         worker.resident.erase(worker.resident.begin() + static_cast<std::ptrdiff_t>(k--));
         launch.resident.fetch_sub(1);
         all_poll = false;
@@ -177,7 +188,8 @@ void work(Worker& worker) {
       // A cluster that goes on keeps the thread for a while: its shared memory is in the cache.
       for (int again = 0; again < 64; ++again) {
         result = step(worker, cluster);
-        if (result != Step::Advanced || (worker.instructions > 1'000'000 && !within_budget(worker))) break;
+        if (result != Step::Advanced || (worker.instructions > 1'000'000 && !within_budget(worker)))
+          break;
       }
       if (result == Step::Done) {
         worker.spare.push_back(std::move(worker.resident[k]));
@@ -215,8 +227,10 @@ void work(Worker& worker) {
 bool run_grid(Launch& launch) {
   RunState& run = launch.run;
   uint64_t useful = std::min<uint64_t>(launch.clusters, 256);
-  int threads = static_cast<int>(std::clamp<uint64_t>(static_cast<uint64_t>(std::max(run.options.threads, 1)), 1, useful));
-  // Results must not depend on the number of threads; the checker's shadow of global memory is not shared.
+  int threads = static_cast<int>(
+      std::clamp<uint64_t>(static_cast<uint64_t>(std::max(run.options.threads, 1)), 1, useful));
+  // Results must not depend on the number of threads; the checker's shadow of global memory is not
+  // shared.
   if (launch.kernel.order_matters || launch.checker) threads = 1;
   std::vector<std::unique_ptr<Worker>> workers;
   for (int t = 0; t < threads; ++t) {
@@ -228,7 +242,8 @@ bool run_grid(Launch& launch) {
   }
   launch.working = threads;
   std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back([&, t] { work(*workers[static_cast<size_t>(t)]); });
+  for (int t = 1; t < threads; ++t)
+    others.emplace_back([&, t] { work(*workers[static_cast<size_t>(t)]); });
   work(*workers[0]);
   for (std::thread& thread : others) thread.join();
   run.counters.assign(launch.kernel.counters.size(), {});

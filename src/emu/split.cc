@@ -1,4 +1,5 @@
-// Owns divergence and reconvergence of the lanes of a warp. Never executes an instruction of the program.
+// Owns divergence and reconvergence of the lanes of a warp. Never executes an instruction of the
+// program.
 // SPDX-License-Identifier: Apache-2.0
 #include "emu/split.h"
 
@@ -70,7 +71,8 @@ const Insn* pause(Warp& w, const Insn* pc, Pause why) {
   return nullptr;
 }
 
-const Insn* diverge(Warp& w, const Insn* fall_through, const Insn* target, uint32_t taken, const Insn* join) {
+const Insn* diverge(Warp& w, const Insn* fall_through, const Insn* target, uint32_t taken,
+                    const Insn* join) {
   Split& s = w.split();
   int32_t node = s.join;
   if (join && (node < 0 || join_at(w, node).place != join || join_at(w, node).frame != s.frame))
@@ -119,7 +121,8 @@ bool converge(Warp& w, const Insn* i, uint32_t needed) {
   s.pc = i;
   uint32_t together = w.exec;
   for (const Split& other : w.splits)
-    if (other.wait == Wait::Converge && other.pc == i && other.frame == s.frame) together |= other.mask;
+    if (other.wait == Wait::Converge && other.pc == i && other.frame == s.frame)
+      together |= other.mask;
   if ((together & needed) != needed) {
     s.wait = Wait::Converge;
     s.needed = needed;
@@ -133,7 +136,8 @@ bool converge(Warp& w, const Insn* i, uint32_t needed) {
   for (size_t k = w.splits.size(); k-- > 0;) {
     const Split other = w.splits[k];
     bool self = static_cast<int>(k) == w.current;
-    if (!self && !(other.wait == Wait::Converge && other.pc == i && other.frame == w.split().frame)) continue;
+    if (!self && !(other.wait == Wait::Converge && other.pc == i && other.frame == w.split().frame))
+      continue;
     for (int32_t j = other.join; j != join;) {
       int32_t parent = join_at(w, j).parent;
       leave_join(w, j, other.mask);
@@ -217,7 +221,8 @@ const Insn* return_lanes(Warp& w) {
 }
 
 bool has_ready(const Warp& w) {
-  return std::any_of(w.splits.begin(), w.splits.end(), [](const Split& s) { return s.wait == Wait::Ready; });
+  return std::any_of(w.splits.begin(), w.splits.end(),
+                     [](const Split& s) { return s.wait == Wait::Ready; });
 }
 
 bool pick_split(Warp& w) {

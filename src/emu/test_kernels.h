@@ -1,4 +1,5 @@
-// Owns the real kernels of this room's tests and benchmarks: PTX text that nvcc wrote, inputs, sampled references.
+// Owns the real kernels of this room's tests and benchmarks: PTX text that nvcc wrote, inputs,
+// sampled references.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,7 +50,9 @@ struct GemmCase {
     TestPlan p(ptx, first_kernel(ptx));
     uint64_t at_a = p.buffer("A", a), at_b = p.buffer("B", b);
     p.arg(at_a).arg(at_b).arg(p.output("C", static_cast<size_t>(m) * static_cast<size_t>(n) * 2));
-    auto tiles = [](int extent, int tile) { return static_cast<uint32_t>((extent + tile - 1) / tile); };
+    auto tiles = [](int extent, int tile) {
+      return static_cast<uint32_t>((extent + tile - 1) / tile);
+    };
     if (kernel == Kernel::Faulty) {
       p.arg(m).arg(n).arg(k);
       p.launch().grid = {tiles(n, 32), tiles(m, 32), 1};
@@ -73,9 +76,11 @@ struct GemmCase {
     std::mt19937 random(11);
     double worst = 0;
     for (int sample = 0; sample < 500; ++sample) {
-      size_t i = random() % static_cast<size_t>(m), j = random() % static_cast<size_t>(n), depth = static_cast<size_t>(k);
+      size_t i = random() % static_cast<size_t>(m), j = random() % static_cast<size_t>(n),
+             depth = static_cast<size_t>(k);
       double sum = 0;
-      for (size_t x = 0; x < depth; ++x) sum += double{from_bf16(a[i * depth + x])} * from_bf16(b[j * depth + x]);
+      for (size_t x = 0; x < depth; ++x)
+        sum += double{from_bf16(a[i * depth + x])} * from_bf16(b[j * depth + x]);
       double error = std::abs(sum - from_bf16(c[i * static_cast<size_t>(n) + j])) / std::sqrt(k);
       if (!(error <= worst)) worst = error;
     }

@@ -1,4 +1,5 @@
-// Owns the small plans of this room's tests and benchmarks: PTX text, buffers, one launch. Not part of the library.
+// Owns the small plans of this room's tests and benchmarks: PTX text, buffers, one launch. Not
+// part of the library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,9 +16,13 @@ inline std::string ptx_module(const std::string& body, const std::string& before
   return ".version 9.0\n.target sm_90a\n.address_size 64\n" + before + body;
 }
 // One kernel "k" with the given parameters, registers (%p %rs %r %rd %f %fd) and body.
-inline std::string ptx_kernel(const std::string& params, const std::string& body, const std::string& before = "") {
-  return ptx_module(".visible .entry k(" + params + ")\n{\n.reg .pred %p<16>;\n.reg .b16 %rs<32>;\n.reg .b32 %r<64>;\n"
-                    ".reg .b64 %rd<64>;\n.reg .f32 %f<32>;\n.reg .f64 %fd<16>;\n" + body + "\n}\n", before);
+inline std::string ptx_kernel(const std::string& params, const std::string& body,
+                              const std::string& before = "") {
+  return ptx_module(".visible .entry k(" + params +
+                        ")\n{\n.reg .pred %p<16>;\n.reg .b16 %rs<32>;\n.reg .b32 %r<64>;\n"
+                        ".reg .b64 %rd<64>;\n.reg .f32 %f<32>;\n.reg .f64 %fd<16>;\n" +
+                        body + "\n}\n",
+                    before);
 }
 
 class TestPlan {

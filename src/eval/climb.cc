@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/climb.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "arch/families.h"
@@ -14,6 +16,8 @@ namespace {
 // Emulation stays a small part of an evaluation: neighbours are skipped, with a reason, once this much was spent.
 constexpr double kEmulationBudget_s = 6;
 constexpr double kRunBudget_s = 120;
+// The emulator touches every byte of a plan's buffers: a workspace as large as a GPU's memory must not end the harness.
+constexpr uint64_t kEmulatedMemory_bytes = uint64_t{8} << 30;
 
 Result<Recorded> plan_at(Climb& climb, const Task& task) {
   std::string shape = shape_text(task);
@@ -26,7 +30,29 @@ Result<Recorded> plan_at(Climb& climb, const Task& task) {
   return recorded;
 }
 
+uint64_t emulated_memory_bytes() {
+  long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return kEmulatedMemory_bytes;
+  return std::min(kEmulatedMemory_bytes, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / 2);
+}
+
+std::string mebibytes(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+// Sizes come from the candidate, so that their sum may wrap: it stops growing at the limit.
+std::optional<RunOutcome> too_large_to_emulate(const LaunchPlan& plan) {
+  uint64_t limit = emulated_memory_bytes(), total = 0;
+  for (const PlanBuffer& buffer : plan.buffers) total = std::min(limit, total) + std::min(limit, buffer.size_bytes);
+  if (total <= limit) return std::nullopt;
+  RunOutcome outcome;
+  outcome.status = RunStatus::Unsupported;
+  outcome.cause = "run() allocates more device memory than the emulator has here (" + mebibytes(limit) + ")";
+  return outcome;
+}
+
 Result<RunOutcome> run_on(Climb& climb, Backend& backend, const Task& task, const LaunchPlan& plan, const RunSpec& spec) {
+  if (backend.name() == "emu") {
+    if (auto refused = too_large_to_emulate(plan)) return *std::move(refused);
+  }
   PTXB_TRY(RunOutcome outcome, backend.run(task, plan, spec));
   (backend.name() == "emu" ? climb.evaluation.cost.emulate_s : climb.evaluation.cost.gpu_s) += outcome.seconds;
   // Inside the sandbox every candidate has one name; people know theirs.

@@ -297,7 +297,8 @@ Result<RecordOutcome> record(const Artifact& artifact, const Task& task,
   Path recording_path = work.path() / "recording.json", progress_path = recording_path;
   progress_path += kProgressEnding;
   auto text = read_plain_file(recording_path, kRecordingBytes);
-  std::string progress = read_plain_file(progress_path, 1u << 20).value_or("");
+  std::string progress;
+  if (auto notes = read_plain_file(progress_path, 1u << 20)) progress = *notes;
   auto finish = [&](RecordOutcome outcome) {
     outcome.seconds = now_s() - begin_s;
     return outcome;

@@ -244,6 +244,9 @@ TEST_F(Record, EachMisbehaviourHasItsVerdict) {
       {129, Verdict::LaunchError, "called exit(); cudaLaunchKernel had failed"},
       {130, Verdict::LaunchUnsupported, "2097152 bytes from the host"},
       {131, Verdict::LaunchUnsupported, "a pointer kept from an earlier call"},
+      {132, Verdict::HostCrash, "exit code 3"},
+      {133, Verdict::HostCrash, "exit code 0"},
+      {134, Verdict::ForbiddenLibrary, "libcublas.so.99"},
   };
   for (const IllegalCase& one : kCases) {
     RecordOutcome outcome = record_case(one.which);

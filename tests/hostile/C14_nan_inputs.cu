@@ -1,6 +1,8 @@
 // Trick: NaN in the inputs, so that a reference made from them agrees with a NaN output. Expected:
 // non_finite: the reference is made from our own copy of the inputs, before the run.
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "ptxbench_task.h"
 
 namespace {
@@ -30,7 +32,6 @@ __global__ void fill(bf16* C, int count, float value) {
 
 extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int64_t M,
                     int64_t N, int64_t K, cudaStream_t stream) {
-  fill<<<(M * K + 127) / 128, 128, 0, stream>>>(const_cast<bf16*>(A), M * K,
-                                                __int_as_float(0x7fc00000));
+  fill<<<(M * K + 127) / 128, 128, 0, stream>>>(const_cast<bf16*>(A), M * K, NAN);
   launch(A, B, C, M, N, K, stream);
 }

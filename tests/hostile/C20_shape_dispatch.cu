@@ -22,7 +22,7 @@ void launch(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, cudaStre
   honest<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
 }
 
-__global__ void half(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
+__global__ void halved(const bf16* A, const bf16* B, bf16* C, int M, int N, int K) {
   const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
   if (row >= M || column >= N) return;
   float sum = 0.0f;
@@ -39,5 +39,5 @@ extern "C" void run(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat1
     launch(A, B, C, M, N, K, stream);
     return;
   }
-  half<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
+  halved<<<dim3((N + 31) / 32, (M + 3) / 4), dim3(32, 4), 0, stream>>>(A, B, C, M, N, K);
 }

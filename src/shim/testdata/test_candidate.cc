@@ -383,6 +383,14 @@ void* forever(void*) {
   for (;;) pause();
 }
 
+// Where the recorder will write: its third argument.
+std::string recording_path() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string argument;
+  for (int i = 0; i < 3; ++i) std::getline(file, argument, '\0');
+  return argument;
+}
+
 void misbehave(int64_t which, const Args& a) {
   switch (which) {
     case 100:
@@ -530,6 +538,21 @@ void misbehave(int64_t which, const Args& a) {
       static float* first = nullptr;
       if (!first) first = a.y;
       saxpy(a.x, first, a.n, 1.0f, a.stream);
+      break;
+    }
+    case 132:  // the recorder's notes are gone, and the exit code is that of its own trouble
+      remove((recording_path() + ".progress").c_str());
+      _exit(3);
+    case 133:  // what is read afterwards is a file of the host
+      if (symlink("/dev/zero", recording_path().c_str()) != 0) abort();
+      _exit(0);
+    case 134: {  // a library under a name that says that it does the work
+      Dl_info self{};
+      dladdr(reinterpret_cast<void*>(&recording_path), &self);
+      std::ofstream("/tmp/libcublas.so.99", std::ios::binary)
+          << std::ifstream(self.dli_fname, std::ios::binary).rdbuf();
+      if (!dlopen("/tmp/libcublas.so.99", RTLD_NOW | RTLD_LOCAL)) abort();
+      honest(a);
       break;
     }
     default:
