@@ -33,7 +33,7 @@ bench: build
 sanitize: setup
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPTXB_SANITIZE=ON -DPTXB_BENCH=OFF
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) --timeout 600 -L sanitize
+	@ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) --timeout 600 -LE gpu
 
 fuzz: setup
 	@CC=clang CXX=clang++ cmake -S . -B $(BUILD)-fuzz -G Ninja -DPTXB_FUZZ=ON -DPTXB_BENCH=OFF -DBUILD_TESTING=OFF

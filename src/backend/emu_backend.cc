@@ -16,8 +16,8 @@ namespace ptxb {
 namespace {
 
 // Shadow state costs about this much; a launch that would take longer than the budget is checked on a sample of its blocks.
-constexpr double kCheckSlowdown = 4;
-constexpr double kHazardBudget_s = 1.5;
+constexpr double kCheckSlowdown = 10;
+constexpr double kHazardBudget_s = 1.2;
 constexpr uint64_t kFewestBlocks = 4;
 
 // Inputs and their reference are worth keeping: hazards and neutralised runs use the ones of the plain run.

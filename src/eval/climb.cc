@@ -226,6 +226,47 @@ Result<void> step_hazards(Climb& climb) {
   return {};
 }
 
+bool keeps_state(const LaunchPlan& plan) {
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.role == BufferRole::Scratch) return true;
+  }
+  // A declaration has a space behind the state space, an instruction (ld.global.f32) has none. A comment may say it too: no harm.
+  return std::any_of(plan.modules.begin(), plan.modules.end(), [](const PlanModule& module) {
+    return module.ptx.find(".global .") != std::string::npos || module.ptx.find(".global\t.") != std::string::npos;
+  });
+}
+
+LaunchPlan second_call(const LaunchPlan& plan) {
+  LaunchPlan out = plan;
+  auto first = static_cast<uint32_t>(out.setup.size());
+  for (PlanOperation operation : plan.steady) {
+    for (uint32_t& earlier : operation.after) earlier += first;
+    out.setup.push_back(std::move(operation));
+  }
+  return out;
+}
+
+// The plan is judged as the call after its setup. A counter, cache or flag on the device can tell that call from the next one:
+// host code is not needed for it. On a GPU the outputs of all timed calls are compared; the emulator replays two calls.
+Result<void> step_second_call(Climb& climb) {
+  if (climb.settled || !emulates(climb) || !keeps_state(*climb.plan)) return {};
+  climb.harness.progress("running the second call");
+  InputSpec inputs = input_specs(climb.decided_at, Profile::Quick, climb.request.seed).front();
+  PTXB_TRY(RunOutcome outcome, run_on(climb, *climb.harness.backend, climb.decided_at, second_call(*climb.plan),
+                                      {.inputs = inputs, .wall_budget_s = kRunBudget_s}));
+  auto judgement = judge_run(outcome);
+  if (!judgement) judgement = judge_values(outcome);
+  if (!judgement) return {};
+  CorrectGate& gate = climb.evaluation.correct;
+  absorb(gate, outcome.comparisons);
+  gate.status = GateStatus::Failed;
+  judgement->cause = "right in the first call, not in the second: " + judgement->cause;
+  judgement->hint = "leave device variables and scratch as the next call needs them";
+  gate.reason = judgement->cause;
+  settle(climb, std::move(*judgement));
+  return {};
+}
+
 Result<void> step_neighbours(Climb& climb) {
   CorrectGate& gate = climb.evaluation.generalises;
   if (climb.settled) return {};

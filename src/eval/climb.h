@@ -42,9 +42,14 @@ Result<Recorded> record_plan(const Artifact& artifact, const Task& task, const H
 Result<void> step_launch(Climb& climb);       // plan at the deciding shape
 Result<void> step_values(Climb& climb);       // run and compare: several seeds and distributions
 Result<void> step_hazards(Climb& climb);      // emulator with shadow state
+Result<void> step_second_call(Climb& climb);  // the values again where one call can leave something for the next
 Result<void> step_neighbours(Climb& climb);   // other legal shapes
 Result<void> step_target(Climb& climb);       // executed instructions and their share of the work
 Result<void> step_speed(Climb& climb);        // a measurement, only on a GPU
+
+// Whether device variables or scratch of one steady call are there in the next; and the plan whose steady call is the second.
+bool keeps_state(const LaunchPlan& plan);
+LaunchPlan second_call(const LaunchPlan& plan);
 
 // Shape and inputs of each comparison that the profile asks for.
 std::vector<InputSpec> input_specs(const Task& task, Profile profile, uint64_t seed);

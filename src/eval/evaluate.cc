@@ -31,6 +31,7 @@ Result<void> climb_from_plans(Climb& climb) {
   PTXB_CHECK_OK(step_launch(climb));
   PTXB_CHECK_OK(step_values(climb));
   PTXB_CHECK_OK(step_hazards(climb));
+  PTXB_CHECK_OK(step_second_call(climb));
   PTXB_CHECK_OK(step_neighbours(climb));
   PTXB_CHECK_OK(step_target(climb));
   PTXB_CHECK_OK(step_speed(climb));

@@ -120,5 +120,30 @@ TEST(Profiles, StrictUsesThreeSeedsAndEveryDistribution) {
   EXPECT_LE(input_specs(task, Profile::Quick, 10).size(), 2u);
 }
 
+TEST(SecondCall, StateIsScratchOrADeviceVariable) {
+  LaunchPlan plan;
+  plan.modules = {{"candidate", ".version 9.0\nld.global.f32 %f1, [%rd1];\ncvta.to.global.u64 %rd1, %rd2;\n", "", {}}};
+  EXPECT_FALSE(keeps_state(plan));
+  plan.modules[0].ptx += ".visible .global .align 4 .u32 calls;\n";
+  EXPECT_TRUE(keeps_state(plan));
+  plan.modules[0].ptx.clear();
+  plan.buffers = {{"C", BufferRole::Output, 0, 64}};
+  EXPECT_FALSE(keeps_state(plan));
+  plan.buffers.push_back({"scratch0", BufferRole::Scratch, 4096, 64});
+  EXPECT_TRUE(keeps_state(plan));
+}
+
+TEST(SecondCall, FollowsTheFirstWithItsOwnOrder) {
+  LaunchPlan plan;
+  plan.setup = {{0, {}, Memset{1}}};
+  plan.steady = {{1, {}, Memset{2}}, {0, {0}, Memset{3}}};
+  LaunchPlan second = second_call(plan);
+  ASSERT_EQ(second.setup.size(), 3u);
+  EXPECT_EQ(second.setup[2].after, std::vector<uint32_t>{1});
+  EXPECT_EQ(std::get<Memset>(second.setup[1].action).address, 2u);
+  EXPECT_EQ(second.steady.size(), 2u);
+  EXPECT_EQ(second.steady[1].after, std::vector<uint32_t>{0});
+}
+
 }  // namespace
 }  // namespace ptxb
