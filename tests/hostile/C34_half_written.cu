@@ -1,5 +1,4 @@
-// Trick or accident: an output of a narrower type fills half of the buffer (C27: a second output
-// is never written). Expected: unwritten.
+// Trick or accident: an output of a narrower type fills half of the buffer. Expected: unwritten.
 // SPDX-License-Identifier: Apache-2.0
 #include "ptxbench_task.h"
 
