@@ -16,6 +16,7 @@ namespace {
 // Emulation stays a small part of an evaluation: neighbours are skipped, with a reason, once this much was spent.
 constexpr double kEmulationBudget_s = 6;
 constexpr double kRunBudget_s = 120;
+constexpr std::string_view kBuiltName = "candidate.cu";
 // The emulator touches every byte of a plan's buffers: a workspace as large as a GPU's memory must not end the harness.
 constexpr uint64_t kEmulatedMemory_bytes = uint64_t{8} << 30;
 
@@ -56,9 +57,13 @@ Result<RunOutcome> run_on(Climb& climb, Backend& backend, const Task& task, cons
   PTXB_TRY(RunOutcome outcome, backend.run(task, plan, spec));
   (backend.name() == "emu" ? climb.evaluation.cost.emulate_s : climb.evaluation.cost.gpu_s) += outcome.seconds;
   // Inside the sandbox every candidate has one name; people know theirs.
+  bool rename = !climb.source_name.empty() && climb.source_name.find(kBuiltName) == std::string::npos;
   for (Finding& finding : outcome.findings) {
+    for (size_t at = 0; rename && (at = finding.message.find(kBuiltName, at)) != std::string::npos; at += climb.source_name.size()) {
+      finding.message.replace(at, kBuiltName.size(), climb.source_name);
+    }
     for (CodePlace* place : {&finding.place, &finding.other}) {
-      if (!climb.source_name.empty() && place->source_file.ends_with("candidate.cu")) place->source_file = climb.source_name;
+      if (!climb.source_name.empty() && place->source_file.ends_with(kBuiltName)) place->source_file = climb.source_name;
     }
   }
   return outcome;
@@ -75,6 +80,13 @@ void absorb(CorrectGate& gate, const std::vector<Comparison>& comparisons) {
     gate.comparisons.push_back(c);
     first = false;
   }
+}
+
+// The deciding shape, or the definition's small one where that would take the emulator too long.
+Result<Task> emulated_task(const Climb& climb) {
+  const Task& task = climb.decided_at;
+  bool small = work_of(task).matrix_flops <= climb.harness.emulator->flops_limit();
+  return small ? Result<Task>(task) : at_axes(*climb.request.dataset, task, task.definition.emulator_axes);
 }
 
 bool emulates(const Climb& climb) { return climb.harness.backend->name() == "emu"; }
@@ -179,10 +191,7 @@ Result<void> step_hazards(Climb& climb) {
   CheckGate& gate = climb.evaluation.check;
   if (climb.settled || gate.status != GateStatus::Skipped) return {};
   Backend* emulator = climb.harness.emulator;
-  Task where = climb.decided_at;
-  if (!emulates(climb) && work_of(where).matrix_flops > emulator->flops_limit()) {
-    PTXB_TRY(where, at_axes(*climb.request.dataset, where, where.definition.emulator_axes));
-  }
+  PTXB_TRY(Task where, emulated_task(climb));
   bool same_shape = shape_text(where) == shape_text(climb.decided_at);
   gate.shape = shape_text(where);
   auto not_applicable = [&](std::string reason) {
@@ -246,14 +255,20 @@ LaunchPlan second_call(const LaunchPlan& plan) {
   return out;
 }
 
-// The plan is judged as the call after its setup. A counter, cache or flag on the device can tell that call from the next one:
-// host code is not needed for it. On a GPU the outputs of all timed calls are compared; the emulator replays two calls.
+// The plan is judged as the call after its setup. A counter, cache or flag on the device can tell that call from the next one,
+// and needs no host code for it. On other data than the call before, so that a kept answer is a wrong one.
 Result<void> step_second_call(Climb& climb) {
-  if (climb.settled || !emulates(climb) || !keeps_state(*climb.plan)) return {};
-  climb.harness.progress("running the second call");
-  InputSpec inputs = input_specs(climb.decided_at, Profile::Quick, climb.request.seed).front();
-  PTXB_TRY(RunOutcome outcome, run_on(climb, *climb.harness.backend, climb.decided_at, second_call(*climb.plan),
+  // What the emulator cannot run, or what is not right at its shape, was said by the step before.
+  if (climb.settled || climb.evaluation.check.status == GateStatus::NotVerified) return {};
+  PTXB_TRY(Task where, emulated_task(climb));
+  PTXB_TRY(Recorded recorded, plan_at(climb, where));
+  auto* plan = std::get_if<LaunchPlan>(&recorded);
+  if (!plan || !keeps_state(*plan)) return {};
+  climb.harness.progress("running the second call at " + shape_text(where));
+  InputSpec inputs = input_specs(where, Profile::Quick, climb.request.seed).front();
+  PTXB_TRY(RunOutcome outcome, run_on(climb, *climb.harness.emulator, where, second_call(*plan),
                                       {.inputs = inputs, .wall_budget_s = kRunBudget_s}));
+  if (outcome.status == RunStatus::Unsupported) return {};
   auto judgement = judge_run(outcome);
   if (!judgement) judgement = judge_values(outcome);
   if (!judgement) return {};
