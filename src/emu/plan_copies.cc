@@ -32,8 +32,11 @@ Allocation* writable(RunState& run, const char* what, uint64_t address, uint64_t
   return found;
 }
 
-void mark(Allocation& allocation, uint64_t address, uint64_t size) {
-  if (allocation.written.empty()) return;
+// In check mode what the host writes counts as written, also before the first launch has made the shadow.
+void mark(RunState& run, Allocation& allocation, uint64_t address, uint64_t size) {
+  bool checking = run.options.mode == Mode::Check || run.options.mode == Mode::Fuzz;
+  if (allocation.initialised || !checking) return;
+  if (allocation.written.empty()) allocation.written.assign((allocation.size() + 7) / 8, 0);
   for (uint64_t k = address - allocation.begin, end = k + size; k < end; ++k)
     allocation.written[k / 8] = static_cast<uint8_t>(allocation.written[k / 8] | 1u << (k % 8));
 }
@@ -51,7 +54,7 @@ bool apply(RunState& run, const Memset& set) {
       for (uint64_t k = 0; k < set.width_elements; ++k)
         std::memcpy(at + k * set.element_bytes, &set.value, set.element_bytes);
     }
-    mark(*a, address, row_bytes);
+    mark(run, *a, address, row_bytes);
   }
   return true;
 }
@@ -64,7 +67,7 @@ bool apply(RunState& run, const CopyDevice& copy) {
     Allocation* target = source ? writable(run, "copy to", to, copy.width_bytes) : nullptr;
     if (!target) return false;
     std::memmove(target->at(to), source->at(from), copy.width_bytes);
-    mark(*target, to, copy.width_bytes);
+    mark(run, *target, to, copy.width_bytes);
   }
   return true;
 }
@@ -74,7 +77,7 @@ bool apply(RunState& run, const WriteBytes& write) {
   Allocation* a = writable(run, "write", write.address, write.bytes.size());
   if (!a) return false;
   std::memcpy(a->at(write.address), write.bytes.data(), write.bytes.size());
-  mark(*a, write.address, write.bytes.size());
+  mark(run, *a, write.address, write.bytes.size());
   return true;
 }
 
