@@ -88,6 +88,7 @@ TEST_F(Cli, TasksListsAndDescribes) {
   EXPECT_HAS(list.out, "gemm_n7168_k5120");
   EXPECT_HAS(list.out, "mha_with_lse_d128_causal");
   EXPECT_HAS(run({"tasks", "gemm_n7168_k5120"}).out, "94920358-01a8-4c5b-9209-3103fd490e94");
+  EXPECT_HAS(run({"tasks", "gemm_n7168_k5120"}).out, "void run(const __nv_bfloat16* A");
   Ran json = run({"tasks", "--json", "-"});
   auto parsed = parse_json(json.out, "tasks");
   ASSERT_TRUE(parsed);

@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/locate.h"
 #include "base/text.h"
+#include "shim/task_header.h"
 #include "task/load.h"
 #include "task/work.h"
 
@@ -55,6 +56,7 @@ std::string definition_text(const Dataset& dataset, const Definition& d, const T
   out += "  axes       " + axes_text(d) + "\n";
   for (const TensorSpec& t : d.inputs) out += "  input      " + tensor_text(t) + "\n";
   for (const TensorSpec& t : d.outputs) out += "  output     " + tensor_text(t) + "\n";
+  out += "  entry      extern \"C\" " + shim::entry_signature(d) + "\n";
   out += fmt::format("  tolerance  rtol {} atol {} matched ratio {}, and the error model of docs/checking.md\n", d.tolerance.rtol,
                      d.tolerance.atol, d.tolerance.required_matched_ratio);
   for (const TargetPolicy& t : d.targets) {
